@@ -1,0 +1,372 @@
+// leasehold/caf.hpp - the only file of leasehold that knows which CAF it sees.
+//
+// The rest of the tree is written in CAF 1.x vocabulary: result<R>(Args...)
+// signatures, mail(...), monitoring with a callback, validated enums. On CAF
+// 0.17 this header supplies that vocabulary; on CAF 1.x it forwards.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <caf/all.hpp>
+
+#if CAF_MAJOR_VERSION == 0 && CAF_MINOR_VERSION < 18
+#  if CAF_MINOR_VERSION < 17
+#    error "leasehold needs CAF 0.17.6 or CAF 1.x"
+#  endif
+#  define LEASEHOLD_CAF_017 1
+#elif CAF_MAJOR_VERSION == 0
+#  error "leasehold supports CAF 0.17.6 and CAF 1.x, not what lies between"
+#else
+#  define LEASEHOLD_CAF_017 0
+#  include <caf/default_enum_inspect.hpp>
+#  include <caf/init_global_meta_objects.hpp>
+#endif
+#ifdef LEASEHOLD_WITH_IO
+#  include <caf/io/all.hpp>
+#endif
+
+namespace leasehold {
+
+// -- typed actors: one spelling of signatures --------------------------------
+
+#if LEASEHOLD_CAF_017
+namespace detail {
+template <class Sig>
+struct legacy_sig;
+template <class... Out, class... In>
+struct legacy_sig<caf::result<Out...>(In...)> {
+  using type = typename caf::replies_to<In...>::template with<Out...>;
+};
+} // namespace detail
+template <class... Sigs>
+using typed_actor = caf::typed_actor<typename detail::legacy_sig<Sigs>::type...>;
+#else
+template <class... Sigs>
+using typed_actor = caf::typed_actor<Sigs...>;
+#endif
+
+// -- inspection: fields(f, x, field("name", x.member)...) --------------------
+
+template <class T>
+struct field_t {
+  std::string_view name;
+  T& value;
+};
+
+template <class T>
+field_t<T> field(std::string_view name, T& value) {
+  return {name, value};
+}
+
+#if LEASEHOLD_CAF_017
+
+namespace detail {
+
+// An enum member that only loads values that from_integer accepts; CAF 0.17
+// itself casts any integer to the enum.
+template <class E>
+struct checked_enum {
+  E& value;
+  template <class Inspector>
+  friend typename Inspector::result_type inspect(Inspector& f, checked_enum& x) {
+    auto raw = static_cast<std::underlying_type_t<E>>(x.value);
+    auto store = [&]() -> caf::error {
+      if (from_integer(raw, x.value))
+        return caf::none;
+      return caf::make_error(caf::sec::invalid_argument, "bad enum value");
+    };
+    return f(raw, caf::meta::load_callback(store));
+  }
+  friend std::string to_string(const checked_enum& x) {
+    return to_string(x.value);
+  }
+};
+
+// std::optional as presence flag plus value; CAF 0.17 knows only its own type.
+template <class T>
+struct checked_optional {
+  std::optional<T>& value;
+  template <class Inspector>
+  friend typename Inspector::result_type
+  inspect(Inspector& f, checked_optional& x) {
+    auto has = static_cast<uint8_t>(x.value.has_value());
+    T item = x.value ? *x.value : T{};
+    auto store = [&]() -> caf::error {
+      if (has)
+        x.value = std::move(item);
+      else
+        x.value.reset();
+      return caf::none;
+    };
+    return f(has, item, caf::meta::load_callback(store));
+  }
+  friend std::string to_string(const checked_optional& x) {
+    return x.value ? caf::deep_to_string(*x.value) : std::string{"none"};
+  }
+};
+
+template <class T>
+decltype(auto) adapt(T& x) {
+  if constexpr (std::is_enum_v<T>)
+    return checked_enum<T>{x};
+  else
+    return (x);
+}
+
+template <class T>
+checked_optional<T> adapt(std::optional<T>& x) {
+  return {x};
+}
+
+} // namespace detail
+
+template <class Inspector, class T, class... Ts>
+auto fields(Inspector& f, T&, field_t<Ts>... xs) ->
+  typename Inspector::result_type {
+  return f(caf::meta::type_name(caf::type_name<T>::value),
+           detail::adapt(xs.value)...);
+}
+
+#else
+
+template <class Inspector, class T, class... Ts>
+bool fields(Inspector& f, T& x, field_t<Ts>... xs) {
+  return f.object(x).fields(f.field(xs.name, xs.value)...);
+}
+
+/// Covers every enum of this namespace that has to_string, from_string and
+/// from_integer.
+template <class Inspector, class E>
+auto inspect(Inspector& f, E& x)
+  -> std::enable_if_t<std::is_enum_v<E>, decltype(from_integer(
+                                           std::underlying_type_t<E>{}, x))> {
+  return caf::default_enum_inspect(f, x);
+}
+
+#endif
+
+// -- error codes -------------------------------------------------------------
+
+#if LEASEHOLD_CAF_017
+/// Global scope. `category`: at most 10 characters.
+#  define LEASEHOLD_ERROR_CODE(type, category)                                 \
+    CAF_ERROR_CODE_ENUM(type, category)
+#else
+#  define LEASEHOLD_ERROR_CODE(type, category) CAF_ERROR_CODE_ENUM(type)
+#endif
+
+/// Returns the code if `x` is of category `E`.
+template <class E>
+std::optional<E> error_as(const caf::error& x) {
+#if LEASEHOLD_CAF_017
+  auto match = x && x.category() == caf::detail::error_factory<E>::category;
+#else
+  auto match = x && x.category() == caf::type_id_v<E>;
+#endif
+  if (match)
+    return static_cast<E>(x.code());
+  return std::nullopt;
+}
+
+// -- messages: post(self, ...) is self->mail(...) of CAF 1.x ---------------------------------
+
+#if LEASEHOLD_CAF_017
+
+template <class Self, class... Ts>
+class [[nodiscard]] post_t {
+public:
+  post_t(Self self, std::tuple<Ts...> xs) : self_(self), xs_(std::move(xs)) {}
+
+  post_t delay(caf::actor_clock::duration_type x) && {
+    delay_ = x;
+    return std::move(*this);
+  }
+
+  template <class Handle>
+  void send(const Handle& to) && {
+    apply([&](Ts&... xs) {
+      if (delay_ > caf::actor_clock::duration_type::zero())
+        self_->delayed_send(to, delay_, std::move(xs)...);
+      else
+        self_->send(to, std::move(xs)...);
+    });
+  }
+
+  template <class Handle, class Timeout>
+  auto request(const Handle& to, Timeout timeout) && {
+    return apply([&](Ts&... xs) {
+      return self_->request(to, timeout, std::move(xs)...);
+    });
+  }
+
+  template <class Handle>
+  auto delegate(const Handle& to) && {
+    return apply([&](Ts&... xs) {
+      return self_->delegate(to, std::move(xs)...);
+    });
+  }
+
+private:
+  template <class F>
+  auto apply(F f) {
+    return std::apply(f, xs_);
+  }
+
+  Self self_;
+  std::tuple<Ts...> xs_;
+  caf::actor_clock::duration_type delay_{0};
+};
+
+template <class Self, class... Ts>
+auto post(Self* self, Ts&&... xs) {
+  return post_t<Self*, std::decay_t<Ts>...>{self, {std::forward<Ts>(xs)...}};
+}
+
+template <class... Ts>
+auto post(caf::scoped_actor& self, Ts&&... xs) {
+  return post(self.ptr(), std::forward<Ts>(xs)...);
+}
+
+#else
+
+template <class Self, class... Ts>
+auto post(Self&& self, Ts&&... xs) {
+  return self->mail(std::forward<Ts>(xs)...);
+}
+
+#endif
+
+template <class Handle, class... Ts>
+void anon_send(const Handle& to, Ts&&... xs) {
+#if LEASEHOLD_CAF_017
+  caf::anon_send(to, std::forward<Ts>(xs)...);
+#else
+  caf::anon_mail(std::forward<Ts>(xs)...).send(to);
+#endif
+}
+
+// -- monitoring with a callback ----------------------------------------------
+
+/// Owned by the watching actor; runs one callback per watched actor.
+class watches {
+public:
+  using callback = std::function<void(const caf::error&)>;
+
+#if LEASEHOLD_CAF_017
+  template <class Self>
+  explicit watches(Self* self) {
+    self->set_down_handler([this](caf::down_msg& msg) {
+      if (auto node = cbs_.extract(msg.source))
+        node.mapped()(msg.reason);
+    });
+  }
+  template <class Self, class Handle>
+  void add(Self* self, const Handle& whom, callback fn) {
+    if (cbs_.insert_or_assign(whom.address(), std::move(fn)).second)
+      self->monitor(whom);
+  }
+  template <class Self>
+  void remove(Self* self, const caf::actor_addr& whom) {
+    if (cbs_.erase(whom) > 0)
+      self->demonitor(whom);
+  }
+
+private:
+  std::map<caf::actor_addr, callback> cbs_;
+#else
+  template <class Self>
+  explicit watches(Self*) {}
+  template <class Self, class Handle>
+  void add(Self* self, const Handle& whom, callback fn) {
+    auto& slot = cbs_[whom.address()];
+    slot.dispose();
+    slot = self->monitor(whom, std::move(fn));
+  }
+  template <class Self>
+  void remove(Self*, const caf::actor_addr& whom) {
+    if (auto node = cbs_.extract(whom))
+      node.mapped().dispose();
+  }
+
+private:
+  std::map<caf::actor_addr, caf::disposable> cbs_;
+#endif
+};
+
+/// Makes the behavior of a typed actor that handles exit messages (links,
+/// send_exit) itself: `fn` runs for each, `fs` are the handlers.
+template <class Self, class F, class... Fs>
+typename Self::behavior_type exit_aware(Self* self, F fn, Fs... fs) {
+#if LEASEHOLD_CAF_017
+  self->set_exit_handler(std::move(fn));
+  return {std::move(fs)...};
+#else
+  (void) self;
+  return {std::move(fs)...,
+          [fn = std::move(fn)](caf::exit_msg& msg) mutable { fn(msg); }};
+#endif
+}
+
+// -- configuration -----------------------------------------------------------
+
+namespace detail {
+
+// A base class, so that it runs before caf::actor_system_config's constructor.
+template <class... Blocks>
+struct type_setup {
+  type_setup() {
+#if !LEASEHOLD_CAF_017
+    static const bool once = [] {
+      caf::core::init_global_meta_objects();
+#  ifdef LEASEHOLD_WITH_IO
+      caf::io::middleman::init_global_meta_objects();
+#  endif
+      (caf::init_global_meta_objects<Blocks>(), ...);
+      return true;
+    }();
+    (void) once;
+#endif
+  }
+};
+
+} // namespace detail
+
+/// Base for an application's config: registers the message types of `Blocks`.
+template <class... Blocks>
+class config_base : private detail::type_setup<Blocks...>,
+                    public caf::actor_system_config {
+public:
+  config_base() {
+#if LEASEHOLD_CAF_017
+    (add_message_types<Blocks>(), ...);
+#endif
+  }
+
+  /// Applies KEY=VALUE settings under their CAF 1.x names, for example
+  /// "caf.middleman.heartbeat-interval=1s". Reads no configuration file.
+  caf::error apply(const std::vector<std::string>& settings) {
+    std::vector<std::string> args;
+    for (auto& x : settings) {
+      auto skip = size_t{0};
+#if LEASEHOLD_CAF_017
+      if (x.compare(0, 4, "caf.") == 0)
+        skip = 4;
+#endif
+      args.push_back("--" + x.substr(skip));
+    }
+    std::istringstream no_file;
+    return parse(std::move(args), no_file);
+  }
+};
+
+} // namespace leasehold
