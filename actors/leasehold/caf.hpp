@@ -1,4 +1,6 @@
-// leasehold/caf.hpp - the only file of leasehold that knows which CAF it sees.
+// SPDX-License-Identifier: Apache-2.0
+//
+// The only file of leasehold that knows which CAF it sees.
 //
 // The rest of the tree is written in CAF 1.x vocabulary: result<R>(Args...)
 // signatures, mail(...), monitoring with a callback, validated enums. On CAF
@@ -144,7 +146,7 @@ bool fields(Inspector& f, T& x, field_t<Ts>... xs) {
   return f.object(x).fields(f.field(xs.name, xs.value)...);
 }
 
-/// Covers every enum of this namespace that has to_string, from_string and
+/// Covers every enum of our namespaces that has to_string, from_string and
 /// from_integer.
 template <class Inspector, class E>
 auto inspect(Inspector& f, E& x)
@@ -152,6 +154,18 @@ auto inspect(Inspector& f, E& x)
                                            std::underlying_type_t<E>{}, x))> {
   return caf::default_enum_inspect(f, x);
 }
+
+namespace backend {
+
+using leasehold::inspect;
+
+} // namespace backend
+
+namespace internal {
+
+using leasehold::inspect;
+
+} // namespace internal
 
 #endif
 
@@ -302,6 +316,22 @@ private:
   std::map<caf::actor_addr, caf::disposable> cbs_;
 #endif
 };
+
+/// Makes `self` quit when `whom` does, with the same reason. Takes over the
+/// down handler of `self` on CAF 0.17.
+template <class Self, class Handle>
+void end_with(Self* self, const Handle& whom) {
+#if LEASEHOLD_CAF_017
+  self->monitor(whom);
+  self->set_down_handler([self, addr = whom.address()](caf::down_msg& msg) {
+    if (msg.source == addr)
+      self->quit(std::move(msg.reason));
+  });
+#else
+  self->monitor(whom,
+                [self](const caf::error& reason) { self->quit(reason); });
+#endif
+}
 
 /// Makes the behavior of a typed actor that handles exit messages (links,
 /// send_exit) itself: `fn` runs for each, `fs` are the handlers.

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "leasehold/messages.hpp"
+
+namespace leasehold::internal {
+
+/// See hold_actor. Has no timer and sends nothing: its LEASE or RENEWAL ends it
+/// by an exit message, whose reason becomes its own.
+class hold : public hold_actor::base {
+public:
+  hold(caf::actor_config& cfg, token tok);
+
+  const char* name() const override;
+
+protected:
+  behavior_type make_behavior() override;
+
+private:
+  token tok_;
+};
+
+} // namespace leasehold::internal

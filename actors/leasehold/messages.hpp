@@ -1,0 +1,623 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every interface of leasehold's actors, one comment per message. Errors are
+// ec codes; error.hpp says what to do about each.
+//
+// What crosses the network is the backend_actor interface alone. All other
+// messages stay inside one process: they carry windows, which only mean
+// something beside the clock they were made from.
+#pragma once
+
+#include "leasehold/backend/store.hpp"
+#include "leasehold/caf.hpp"
+#include "leasehold/errors.hpp"
+#include "leasehold/lease_window.hpp"
+#include "leasehold/token.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace leasehold {
+
+/// A point on CAF's actor clock, in nanoseconds, for messages. 0 = no limit.
+using actor_time = std::int64_t;
+
+// -- BACKEND, ROUTER ----------------------------------------------------------
+
+/// Operations for a store. They are not started after `not_after`: the outcome
+/// is then deadline_exceeded. An acquisition that succeeded but ended too late
+/// is undone and answered so, too.
+struct store_request {
+  std::vector<backend::operation> ops;
+  actor_time not_after = 0;
+};
+
+/// One outcome per operation, in order.
+struct store_reply {
+  std::vector<backend::outcome> outcomes;
+};
+
+struct list_request {
+  backend::list_query query;
+  actor_time not_after = 0;
+};
+
+struct sweep_request {
+  backend::sweep_query query;
+  actor_time not_after = 0;
+};
+
+/// Serializes access to a store. What the store answers is inside the reply; a
+/// request fails only if the actor is gone or the caller's own timeout passes.
+using backend_actor
+  = typed_actor<caf::result<store_reply>(store_request),
+                caf::result<backend::listing>(list_request),
+                caf::result<backend::sweep_result>(sweep_request)>;
+
+// -- HOLD ---------------------------------------------------------------------
+
+/// Asks a HOLD for its token.
+struct get_token {};
+
+/// One held lease as an actor: monitor it. It quits with fenced,
+/// lease_expired or lease_window_exhausted when the lease is lost, with its
+/// LEASE's reason when that ends, and normally after stop or release.
+using hold_actor = typed_actor<caf::result<token>(get_token)>;
+
+// -- LEASE --------------------------------------------------------------------
+
+struct acquire_request {
+  std::string work_id;
+
+  /// Wait until the lease is free instead of failing with lease_held. Waiters
+  /// of one LEASE for one work ID are served in order.
+  bool wait = false;
+
+  /// How often to look while waiting. Zero or less means 2 s.
+  duration poll{0};
+
+  /// Give up after so long with deadline_exceeded. Zero = no limit beyond that
+  /// of the single store call. A grant that comes later is released at once.
+  duration timeout{0};
+
+  /// Start managed renewal together with the grant. Otherwise the lease lapses
+  /// after its ttl unless it is renewed or kept by hand.
+  bool managed = true;
+
+  /// Chosen by the caller to name this call in cancel_acquire; 0 = not named.
+  std::uint64_t ticket = 0;
+};
+
+/// Ends a waiting or running acquire of the same ticket with `cancelled`. A
+/// grant that was already on its way is released at once. Unknown tickets are
+/// ignored.
+struct cancel_acquire {
+  std::uint64_t ticket = 0;
+};
+
+/// What a holder gets.
+struct grant {
+  token tok;
+  prior found;
+  hold_actor hold;
+  lease_window_ptr window;
+};
+
+/// Starts managed renewal for a token that this LEASE granted unmanaged.
+struct keep_request {
+  token tok;
+};
+
+/// Ends managed renewal and the HOLD, normally and without waiting for a
+/// renewal on its way. The lease itself stays until it lapses or is released.
+/// Repeating it, or stopping what was lost, is harmless.
+struct stop_request {
+  token tok;
+};
+
+struct read_request {
+  token tok;
+};
+
+/// Stores progress and extends the lease, both or neither.
+struct checkpoint_request {
+  token tok;
+  /// Absent or empty clears the stored state.
+  std::optional<std::string> state;
+};
+
+struct renew_request {
+  token tok;
+};
+
+/// Ends managed renewal, then declares how this holder's time ended.
+struct release_request {
+  token tok;
+  exit_mode exit = exit_mode::none;
+};
+
+/// Deletes the lease's record.
+struct forget_request {
+  token tok;
+};
+
+/// The operation took effect.
+struct confirmation {
+  /// Expiry by the store's clock, microseconds since the Unix epoch.
+  std::int64_t expires_us = 0;
+};
+
+/// The API of one holder. Ends by exit message; its HOLDs then quit with the
+/// same reason, and leases that were not released lapse.
+using lease_actor = typed_actor<
+  // lease_held, deadline_exceeded, cancelled, invalid_argument, unavailable,
+  // unknown_outcome (repeat: the repeat finds out), store_failed
+  caf::result<grant>(acquire_request),
+  // never fails
+  caf::result<void>(cancel_acquire),
+  // fenced, lease_expired or lease_window_exhausted if it is lost already
+  caf::result<confirmation>(keep_request),
+  // never fails
+  caf::result<void>(stop_request),
+  // fenced and the store's errors
+  caf::result<prior>(read_request),
+  // fenced, lease_expired, lease_window_exhausted (this process gave the lease
+  // up and does not revive it), state_too_large, and the store's errors
+  caf::result<confirmation>(checkpoint_request),
+  // fenced, lease_expired, lease_window_exhausted, and the store's errors
+  caf::result<confirmation>(renew_request),
+  // invalid_exit_mode, fenced, lease_expired, and the store's errors
+  caf::result<confirmation>(release_request),
+  // fenced and the store's errors
+  caf::result<confirmation>(forget_request)>;
+
+// -- RENEWAL ------------------------------------------------------------------
+
+/// Starts to keep a lease alive.
+struct keep {
+  token tok;
+  hold_actor hold;
+  lease_window_ptr window;
+};
+
+/// Stops keeping it. What is on its way has no effect any more.
+struct drop {
+  std::int64_t number = 0;
+};
+
+/// Keeps all leases of one LEASE alive. Ends with it.
+using renewal_actor
+  = typed_actor<caf::result<void>(keep), caf::result<void>(drop)>;
+
+// -- WORKER, SLOT, POOL -------------------------------------------------------
+
+/// How work ended.
+struct work_result {
+  /// none = success; retire = done for good; work_permanent = no attempt will
+  /// help; fenced = the work noticed; any other code = this run failed.
+  ec code = ec::none;
+
+  /// For people, in case of a failure.
+  std::string detail;
+
+  /// Absent leaves the stored state as it is; empty clears it.
+  std::optional<std::string> state;
+};
+
+/// Asks a SLOT to end. `now` skips the grace.
+struct slot_stop {
+  bool now = false;
+};
+
+/// Where a worker reports to. A worker may also just quit: normally for
+/// success, with `retire` or another error as exit reason otherwise.
+using slot_actor = typed_actor<caf::result<void>(work_result),
+                               caf::result<void>(slot_stop)>;
+
+/// Runs the pool. Answered when all slots have ended or the pool was stopped.
+struct run_pool {};
+
+struct pool_result {
+  std::uint32_t retired = 0;
+  std::uint32_t dead = 0;
+};
+
+/// Drains: no more work is taken, running work is asked to stop, its state is
+/// stored and its lease released as abandoned. `now` skips the grace.
+struct stop_pool {
+  bool now = false;
+};
+
+struct get_active_slots {};
+
+/// The work IDs whose work is executing.
+struct active_slots {
+  std::vector<std::string> work_ids;
+};
+
+/// A set of work IDs, each with a SLOT.
+using pool_actor = typed_actor<
+  // pool_all_slots_dead; pool_running if it runs already
+  caf::result<pool_result>(run_pool),
+  // never fails; harmless if it does not run
+  caf::result<void>(stop_pool), caf::result<active_slots>(get_active_slots)>;
+
+/// What a worker is given.
+struct assignment;
+
+} // namespace leasehold
+
+// Bound to this process: they carry windows or belong to one interface.
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(leasehold::grant)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(leasehold::keep)
+
+namespace leasehold::internal {
+
+// Messages between our own actors; not part of any public interface.
+
+/// A BACKEND, LEASE or POOL to itself: look at the queue.
+struct flush {};
+
+/// An alarm went off; the state says what for.
+struct wake {};
+
+/// RENEWAL to LEASE: this lease is lost.
+struct lost {
+  std::int64_t number = 0;
+  std::string work_id;
+};
+
+/// POOL to SLOT: you may try to acquire.
+struct slot_go {};
+
+/// SLOT to POOL: I would like to try.
+struct slot_wants {
+  std::uint32_t index = 0;
+};
+
+enum class slot_phase : std::uint8_t {
+  /// Waits for a permit, or for its pause to end.
+  idle,
+  acquiring,
+  /// Its work executes.
+  running,
+  /// Stores the final state and releases.
+  stopping,
+  backoff,
+  retired,
+  dead,
+  /// Ended because the pool was stopped.
+  stopped,
+};
+
+std::string to_string(slot_phase x);
+
+bool from_string(std::string_view name, slot_phase& x);
+
+bool from_integer(std::uint8_t raw, slot_phase& x);
+
+/// SLOT to POOL: my phase changed. `held` says whether I keep my permit.
+struct slot_is {
+  std::uint32_t index = 0;
+  slot_phase phase = slot_phase::idle;
+  bool permit = false;
+};
+
+/// SLOT to POOL: send me slot_go's turn after so long.
+struct slot_sleeps {
+  std::uint32_t index = 0;
+  duration pause{0};
+};
+
+/// POOL to SLOT: your pause is over.
+struct slot_wake {};
+
+} // namespace leasehold::internal
+
+#ifndef LEASEHOLD_FIRST_TYPE_ID
+/// Embedders whose own message types collide with ours define another value.
+#  define LEASEHOLD_FIRST_TYPE_ID (caf::first_custom_type_id + 500)
+#endif
+
+CAF_BEGIN_TYPE_ID_BLOCK(leasehold, LEASEHOLD_FIRST_TYPE_ID)
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::ec))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::exit_mode))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::token))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::prior))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::backend::op_kind))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::backend::operation))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::backend::outcome))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::backend::list_query))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::backend::row))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::backend::listing))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::backend::sweep_query))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::backend::sweep_result))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::store_request))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::store_reply))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::list_request))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::sweep_request))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::get_token))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::acquire_request))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::cancel_acquire))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::grant))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::keep_request))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::stop_request))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::read_request))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::checkpoint_request))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::renew_request))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::release_request))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::forget_request))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::confirmation))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::keep))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::drop))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::work_result))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::slot_stop))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::run_pool))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::pool_result))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::stop_pool))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::get_active_slots))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::active_slots))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::internal::flush))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::internal::wake))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::internal::lost))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::internal::slot_go))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::internal::slot_wants))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::internal::slot_phase))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::internal::slot_is))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::internal::slot_sleeps))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::internal::slot_wake))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::backend_actor))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::hold_actor))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::lease_actor))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::renewal_actor))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::slot_actor))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::pool_actor))
+CAF_END_TYPE_ID_BLOCK(leasehold)
+
+namespace leasehold {
+
+template <class Inspector>
+auto inspect(Inspector& f, token& x) {
+  using access = internal::token_access;
+  return fields(f, x, field("work_id", access::work_id(x)),
+                field("holder_id", access::holder_id(x)),
+                field("number", access::number(x)),
+                field("expires_us", access::expires_us(x)));
+}
+
+template <class Inspector>
+auto inspect(Inspector& f, prior& x) {
+  return fields(f, x, field("state", x.state), field("exit", x.exit),
+                field("holder_id", x.holder_id));
+}
+
+namespace backend {
+
+template <class Inspector>
+auto inspect(Inspector& f, operation& x) {
+  return fields(f, x, field("kind", x.kind), field("work_id", x.work_id),
+                field("holder_id", x.holder_id), field("number", x.number),
+                field("ttl", x.ttl), field("request", x.request),
+                field("state", x.state), field("sequence", x.sequence),
+                field("exit", x.exit), field("repeat", x.repeat));
+}
+
+template <class Inspector>
+auto inspect(Inspector& f, outcome& x) {
+  return fields(f, x, field("code", x.code), field("also", x.also),
+                field("number", x.number), field("now_us", x.now_us),
+                field("expires_us", x.expires_us),
+                field("previous", x.previous),
+                field("holder_id", x.holder_id), field("detail", x.detail));
+}
+
+template <class Inspector>
+auto inspect(Inspector& f, list_query& x) {
+  return fields(f, x, field("prefix", x.prefix), field("work_id", x.work_id),
+                field("after", x.after), field("limit", x.limit),
+                field("with_state", x.with_state));
+}
+
+template <class Inspector>
+auto inspect(Inspector& f, row& x) {
+  return fields(f, x, field("work_id", x.work_id),
+                field("holder_id", x.holder_id), field("number", x.number),
+                field("expires_us", x.expires_us),
+                field("acquired_us", x.acquired_us),
+                field("updated_us", x.updated_us), field("exit", x.exit),
+                field("previous_exit", x.previous_exit),
+                field("previous_holder_id", x.previous_holder_id),
+                field("state_bytes", x.state_bytes),
+                field("state", x.state));
+}
+
+template <class Inspector>
+auto inspect(Inspector& f, listing& x) {
+  return fields(f, x, field("code", x.code), field("also", x.also),
+                field("now_us", x.now_us), field("rows", x.rows),
+                field("detail", x.detail));
+}
+
+template <class Inspector>
+auto inspect(Inspector& f, sweep_query& x) {
+  return fields(f, x, field("retention", x.retention),
+                field("include_expired", x.include_expired));
+}
+
+template <class Inspector>
+auto inspect(Inspector& f, sweep_result& x) {
+  return fields(f, x, field("code", x.code), field("also", x.also),
+                field("deleted", x.deleted), field("detail", x.detail));
+}
+
+} // namespace backend
+
+template <class Inspector>
+auto inspect(Inspector& f, store_request& x) {
+  return fields(f, x, field("ops", x.ops), field("not_after", x.not_after));
+}
+
+template <class Inspector>
+auto inspect(Inspector& f, store_reply& x) {
+  return fields(f, x, field("outcomes", x.outcomes));
+}
+
+template <class Inspector>
+auto inspect(Inspector& f, list_request& x) {
+  return fields(f, x, field("query", x.query),
+                field("not_after", x.not_after));
+}
+
+template <class Inspector>
+auto inspect(Inspector& f, sweep_request& x) {
+  return fields(f, x, field("query", x.query),
+                field("not_after", x.not_after));
+}
+
+template <class Inspector>
+auto inspect(Inspector& f, get_token& x) {
+  return fields(f, x);
+}
+
+template <class Inspector>
+auto inspect(Inspector& f, acquire_request& x) {
+  return fields(f, x, field("work_id", x.work_id), field("wait", x.wait),
+                field("poll", x.poll), field("timeout", x.timeout),
+                field("managed", x.managed), field("ticket", x.ticket));
+}
+
+template <class Inspector>
+auto inspect(Inspector& f, cancel_acquire& x) {
+  return fields(f, x, field("ticket", x.ticket));
+}
+
+template <class Inspector>
+auto inspect(Inspector& f, keep_request& x) {
+  return fields(f, x, field("tok", x.tok));
+}
+
+template <class Inspector>
+auto inspect(Inspector& f, stop_request& x) {
+  return fields(f, x, field("tok", x.tok));
+}
+
+template <class Inspector>
+auto inspect(Inspector& f, read_request& x) {
+  return fields(f, x, field("tok", x.tok));
+}
+
+template <class Inspector>
+auto inspect(Inspector& f, checkpoint_request& x) {
+  return fields(f, x, field("tok", x.tok), field("state", x.state));
+}
+
+template <class Inspector>
+auto inspect(Inspector& f, renew_request& x) {
+  return fields(f, x, field("tok", x.tok));
+}
+
+template <class Inspector>
+auto inspect(Inspector& f, release_request& x) {
+  return fields(f, x, field("tok", x.tok), field("exit", x.exit));
+}
+
+template <class Inspector>
+auto inspect(Inspector& f, forget_request& x) {
+  return fields(f, x, field("tok", x.tok));
+}
+
+template <class Inspector>
+auto inspect(Inspector& f, confirmation& x) {
+  return fields(f, x, field("expires_us", x.expires_us));
+}
+
+template <class Inspector>
+auto inspect(Inspector& f, drop& x) {
+  return fields(f, x, field("number", x.number));
+}
+
+template <class Inspector>
+auto inspect(Inspector& f, work_result& x) {
+  return fields(f, x, field("code", x.code), field("detail", x.detail),
+                field("state", x.state));
+}
+
+template <class Inspector>
+auto inspect(Inspector& f, slot_stop& x) {
+  return fields(f, x, field("now", x.now));
+}
+
+template <class Inspector>
+auto inspect(Inspector& f, run_pool& x) {
+  return fields(f, x);
+}
+
+template <class Inspector>
+auto inspect(Inspector& f, pool_result& x) {
+  return fields(f, x, field("retired", x.retired), field("dead", x.dead));
+}
+
+template <class Inspector>
+auto inspect(Inspector& f, stop_pool& x) {
+  return fields(f, x, field("now", x.now));
+}
+
+template <class Inspector>
+auto inspect(Inspector& f, get_active_slots& x) {
+  return fields(f, x);
+}
+
+template <class Inspector>
+auto inspect(Inspector& f, active_slots& x) {
+  return fields(f, x, field("work_ids", x.work_ids));
+}
+
+namespace internal {
+
+template <class Inspector>
+auto inspect(Inspector& f, flush& x) {
+  return fields(f, x);
+}
+
+template <class Inspector>
+auto inspect(Inspector& f, wake& x) {
+  return fields(f, x);
+}
+
+template <class Inspector>
+auto inspect(Inspector& f, lost& x) {
+  return fields(f, x, field("number", x.number), field("work_id", x.work_id));
+}
+
+template <class Inspector>
+auto inspect(Inspector& f, slot_go& x) {
+  return fields(f, x);
+}
+
+template <class Inspector>
+auto inspect(Inspector& f, slot_wants& x) {
+  return fields(f, x, field("index", x.index));
+}
+
+template <class Inspector>
+auto inspect(Inspector& f, slot_is& x) {
+  return fields(f, x, field("index", x.index), field("phase", x.phase),
+                field("permit", x.permit));
+}
+
+template <class Inspector>
+auto inspect(Inspector& f, slot_sleeps& x) {
+  return fields(f, x, field("index", x.index), field("pause", x.pause));
+}
+
+template <class Inspector>
+auto inspect(Inspector& f, slot_wake& x) {
+  return fields(f, x);
+}
+
+} // namespace internal
+
+} // namespace leasehold

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "leasehold/alarms.hpp"
+#include "leasehold/messages.hpp"
+#include "leasehold/slot.hpp"
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+namespace leasehold {
+
+/// What a POOL is built from.
+struct pool_options {
+  lease_actor lease;
+
+  /// At least one, no two equal.
+  std::vector<std::string> work_ids;
+
+  worker_factory work;
+
+  slot_timing timing;
+
+  /// How many leases this pool holds at once; 0 = all it gets.
+  std::uint32_t max_held = 0;
+
+  /// May be null.
+  pool_observer_ptr observer;
+
+  /// Null means the system's.
+  random_source_ptr random;
+};
+
+/// The first problem, in this order: pool_lease_required, pool_empty_work_ids,
+/// pool_empty_work_id, pool_duplicate_work_id, pool_work_fn_required; or no
+/// error. All match pool_config_invalid and config_invalid.
+caf::error check(const pool_options& options);
+
+namespace internal {
+
+using pool_impl = typed_actor<
+  caf::result<pool_result>(run_pool), caf::result<void>(stop_pool),
+  caf::result<active_slots>(get_active_slots),
+  // From SLOTs.
+  caf::result<void>(slot_wants), caf::result<void>(slot_is),
+  caf::result<void>(slot_sleeps),
+  // To itself: look whose pause is over.
+  caf::result<void>(wake)>;
+
+/// See pool_actor. Hands out permits (max_held), keeps the pauses of all slots
+/// behind one timer, and counts how slots end.
+class pool : public pool_impl::base {
+public:
+  pool(caf::actor_config& cfg, pool_options options);
+
+  const char* name() const override;
+
+protected:
+  behavior_type make_behavior() override;
+
+  void on_exit() override;
+
+private:
+  struct member {
+    slot_impl actor;
+    slot_phase phase = slot_phase::idle;
+    bool permit = false;
+  };
+
+  void start_slot(std::uint32_t index);
+
+  void hand_out_permits();
+
+  void on_slot_down(std::uint32_t index);
+
+  void finish_if_all_ended();
+
+  std::vector<std::string> work_ids_;
+  std::uint32_t max_held_;
+  std::shared_ptr<const slot_options> shared_;
+  watches watches_;
+  std::vector<member> members_;
+  /// Indexes of slots that wait for a permit, in order.
+  std::deque<std::uint32_t> queue_;
+  std::uint32_t permits_out_ = 0;
+  std::uint32_t alive_ = 0;
+  bool running_ = false;
+  bool stopping_ = false;
+  caf::typed_response_promise<pool_result> promise_;
+  alarms<std::uint32_t> alarms_;
+};
+
+} // namespace internal
+
+/// Spawns a POOL; nothing starts before run_pool. See `check` for the errors.
+caf::expected<pool_actor> spawn_pool(caf::actor_system& sys,
+                                     pool_options options);
+
+} // namespace leasehold

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "leasehold/alarms.hpp"
+#include "leasehold/lease_options.hpp"
+#include "leasehold/messages.hpp"
+
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace leasehold::internal {
+
+using renewal_impl
+  = typed_actor<caf::result<void>(keep), caf::result<void>(drop),
+                caf::result<void>(wake)>;
+
+/// Where a RENEWAL reports lost leases.
+using loss_sink = typed_actor<caf::result<void>(lost)>;
+
+/// Keeps every lease of one LEASE alive with one timer and, for all leases due
+/// at about the same time, one request.
+///
+/// For each lease it watches two points: when to renew next, and where the
+/// window ends. The second does not depend on the first: a request that hangs
+/// cannot hold a window open.
+///
+/// On a loss, in this order: the window is marked (readable by every thread at
+/// once), the HOLD is ended with the cause as its reason, the LEASE is told.
+class renewal : public renewal_impl::base {
+public:
+  renewal(caf::actor_config& cfg, backend_actor store, loss_sink lease,
+          lease_options options);
+
+  const char* name() const override;
+
+protected:
+  behavior_type make_behavior() override;
+
+  void on_exit() override;
+
+private:
+  using time_point = caf::actor_clock::time_point;
+
+  struct entry {
+    keep held;
+    /// When the next attempt is due.
+    time_point due;
+    /// Of the last confirmation, for the report of a loss.
+    time_point confirmed;
+    /// Of the attempt that is due or on its way, from 1.
+    int attempt = 1;
+    bool in_flight = false;
+    std::string last_error;
+  };
+
+  void start(keep& what);
+
+  void look();
+
+  void send_batch(std::vector<token> due);
+
+  void settle(std::int64_t number, window_time sent, time_point began,
+              const backend::outcome& got);
+
+  void end(std::int64_t number, ec cause, ec also = ec::none);
+
+  /// Sets the alarm of an entry to whatever comes first.
+  void arm(std::int64_t number, const entry& x);
+
+  /// Where a window ends, on the actor clock.
+  time_point window_end(const entry& x);
+
+  backend_actor store_;
+  loss_sink lease_;
+  lease_options options_;
+  /// Leases due within so long of each other share a request.
+  duration quantum_;
+  std::unordered_map<std::int64_t, entry> entries_;
+  alarms<std::int64_t> alarms_;
+};
+
+} // namespace leasehold::internal
