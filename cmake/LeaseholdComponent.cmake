@@ -29,9 +29,10 @@ endfunction()
 
 # leasehold_add_test(actors SOURCES ... LINK ... LABELS unit)
 #
-# One executable; CTest gets one entry per Boost.Test suite it contains.
+# One executable; CTest gets one entry per Boost.Test suite it contains. WRAPPER
+# is a command that runs the executable, for example one that starts a server.
 function(leasehold_add_test name)
-  cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;LINK;LABELS;SUITES;ENVIRONMENT" ${ARGN})
+  cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;LINK;LABELS;WRAPPER;SUITES;ENVIRONMENT" ${ARGN})
   set(target ${name}_test)
   add_executable(${target} ${arg_SOURCES}
     "${PROJECT_SOURCE_DIR}/tests/support/main.cpp")
@@ -54,8 +55,8 @@ function(leasehold_add_test name)
   endforeach()
   foreach(suite IN LISTS suites)
     add_test(NAME ${name}.${suite}
-      COMMAND ${target} --run_test=${suite} --log_level=test_suite
-              --report_level=short --color_output=no)
+      COMMAND ${arg_WRAPPER} $<TARGET_FILE:${target}> --run_test=${suite}
+              --log_level=test_suite --report_level=short --color_output=no)
     set_tests_properties(${name}.${suite} PROPERTIES
       LABELS "${arg_LABELS}"
       TIMEOUT ${arg_TIMEOUT}
