@@ -216,8 +216,16 @@ public:
     });
   }
 
-  template <class Handle, class Timeout>
-  auto request(const Handle& to, Timeout timeout) && {
+  // A timespan rather than any duration: CAF 0.17 knows no unit above minutes.
+  template <class Handle>
+  auto request(const Handle& to, caf::timespan timeout) && {
+    return apply([&](Ts&... xs) {
+      return self_->request(to, timeout, std::move(xs)...);
+    });
+  }
+
+  template <class Handle>
+  auto request(const Handle& to, caf::infinite_t timeout) && {
     return apply([&](Ts&... xs) {
       return self_->request(to, timeout, std::move(xs)...);
     });
@@ -261,7 +269,7 @@ auto post(Self&& self, Ts&&... xs) {
 #endif
 
 template <class Handle, class... Ts>
-void anon_send(const Handle& to, Ts&&... xs) {
+void post_anon(const Handle& to, Ts&&... xs) {
 #if LEASEHOLD_CAF_017
   caf::anon_send(to, std::forward<Ts>(xs)...);
 #else

@@ -105,8 +105,12 @@ lease::behavior_type lease::make_behavior() {
 }
 
 void lease::on_exit() {
-  end_holds(caf::exit_reason::user_shutdown);
-  send_exit(renewal_, caf::exit_reason::user_shutdown);
+  // Empty after an exit message; otherwise this actor ended by an error.
+  for (auto& [work_id, entry] : held_)
+    if (entry.hold)
+      caf::anon_send_exit(entry.hold, caf::exit_reason::user_shutdown);
+  held_.clear();
+  caf::anon_send_exit(renewal_, caf::exit_reason::user_shutdown);
   for (auto& [id, call] : acquisitions_)
     call.promise.deliver(fail(ec::cancelled, "the lease actor ended"));
   acquisitions_.clear();

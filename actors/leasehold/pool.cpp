@@ -143,7 +143,7 @@ pool::behavior_type pool::make_behavior() {
 void pool::on_exit() {
   for (auto& x : members_)
     if (x.actor)
-      send_exit(x.actor, caf::exit_reason::user_shutdown);
+      caf::anon_send_exit(x.actor, caf::exit_reason::user_shutdown);
   members_.clear();
   alarms_.clear();
   if (running_)

@@ -156,9 +156,12 @@ void renewal::settle(std::int64_t number, window_time sent, time_point began,
     return;
   } else {
     x.last_error = to_string(got.code) + ": " + got.detail;
-    x.due = now
-            + retry_wait(options_.retry, x.attempt,
-                         options_.random->fraction());
+    auto wait = retry_wait(options_.retry, x.attempt,
+                           options_.random->fraction());
+    // Never sleep through what is left of the window: a store that comes back
+    // just before its end must be met by an attempt.
+    wait = std::max(std::min(wait, left / 2), options_.retry.first);
+    x.due = now + wait;
     ++x.attempt;
   }
   arm(number, x);

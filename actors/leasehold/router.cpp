@@ -60,10 +60,12 @@ router::behavior_type router::make_behavior() {
 }
 
 void router::on_exit() {
+  // Anonymous: an actor that ends because nobody refers to it any more has no
+  // execution context left to send from.
   for (auto& worker : workers_)
-    send_exit(worker, caf::exit_reason::user_shutdown);
-  send_exit(renewals_, caf::exit_reason::user_shutdown);
-  send_exit(bulk_, caf::exit_reason::user_shutdown);
+    caf::anon_send_exit(worker, caf::exit_reason::user_shutdown);
+  caf::anon_send_exit(renewals_, caf::exit_reason::user_shutdown);
+  caf::anon_send_exit(bulk_, caf::exit_reason::user_shutdown);
   workers_.clear();
   renewals_ = nullptr;
   bulk_ = nullptr;

@@ -87,7 +87,7 @@ slot::behavior_type slot::make_behavior() {
 
 void slot::on_exit() {
   if (run_ && run_->worker)
-    send_exit(run_->worker, caf::exit_reason::user_shutdown);
+    caf::anon_send_exit(run_->worker, caf::exit_reason::user_shutdown);
   run_.reset();
   pool_ = nullptr;
 }

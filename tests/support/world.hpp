@@ -1,4 +1,6 @@
-// Step-by-step execution with virtual time. Test code only.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Step-by-step execution with virtual time.
 #pragma once
 
 #include <boost/test/unit_test.hpp>
@@ -129,6 +131,13 @@ public:
   template <class Impl, class... Ts>
   auto spawn(Ts&&... xs) {
     auto hdl = this->sys.template spawn<Impl>(std::forward<Ts>(xs)...);
+    spawned_.push_back(hdl.address());
+    return hdl;
+  }
+
+  /// Ends an actor that somebody else spawned with the test.
+  template <class Handle>
+  Handle track(Handle hdl) {
     spawned_.push_back(hdl.address());
     return hdl;
   }

@@ -50,7 +50,8 @@ outcome acquire(table& rows, std::int64_t& last_number, const operation& op,
   auto [pos, fresh] = rows.try_emplace(op.work_id);
   auto& rec = pos->second;
   if (!fresh) {
-    if (op.request != 0 && rec.request == op.request && !rec.released()) {
+    if (op.request != 0 && rec.request == op.request
+        && rec.holder_id == op.holder_id && !rec.released()) {
       auto result = answer(ec::none, now, rec);
       result.previous = prior_of(rec);
       return result;
