@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+// What can go wrong with a file.
+#include "leasehold/backend/open.hpp"
+
+#include "support/temporary_folder.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <soci/soci.h>
+#include <soci/sqlite3/soci-sqlite3.h>
+
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+using namespace leasehold;
+using namespace leasehold::backend;
+using namespace std::chrono_literals;
+
+namespace {
+
+struct fixture {
+  store_source source(const std::string& name = "leases.db",
+                      duration timeout = 5s) {
+    store_options options;
+    options.timeout = timeout;
+    auto result
+      = store_source::parse("sqlite://" + folder.path() + "/" + name, options);
+    if (auto why = std::get_if<failure>(&result))
+      BOOST_FAIL(why->detail);
+    return std::get<store_source>(std::move(result));
+  }
+
+  std::string path(const std::string& name = "leases.db") {
+    return folder.path() + "/" + name;
+  }
+
+  outcome acquire(store& st, const std::string& work_id,
+                  const std::string& holder = "ann") {
+    auto op = operation::acquire(work_id, holder, 60s);
+    auto result = st.execute({&op, 1}).front();
+    if (!result.detail.empty())
+      BOOST_TEST_MESSAGE(result.detail);
+    return result;
+  }
+
+  /// Another user of the file, past the code under test.
+  soci::session other(const char* name = "leases.db") {
+    return soci::session{soci::sqlite3, "db=" + path(name)};
+  }
+
+  test::temporary_folder folder;
+};
+
+bool has(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+} // namespace
+
+BOOST_FIXTURE_TEST_SUITE(sqlite_fault_suite, fixture)
+
+BOOST_AUTO_TEST_CASE(a_missing_file_is_not_created_by_looking) {
+  auto src = source();
+  auto st = src.open();
+  auto result = acquire(*st, "job");
+  BOOST_TEST((result.code == ec::store_failed));
+  BOOST_TEST((result.also == ec::schema_missing));
+  BOOST_TEST(has(result.detail, "leasehold schema apply -s sqlite:///"));
+  BOOST_TEST((src.check_schema().also == ec::schema_missing));
+  BOOST_TEST(!std::filesystem::exists(path()));
+  BOOST_TEST(src.apply_schema().ok());
+  BOOST_TEST((acquire(*st, "job").code == ec::none));
+}
+
+BOOST_AUTO_TEST_CASE(a_missing_folder_is_named) {
+  auto src = source("nowhere/leases.db");
+  BOOST_TEST(has(src.apply_schema().detail, "nowhere does not exist"));
+  auto result = acquire(*src.open(), "job");
+  BOOST_TEST((result.code == ec::store_failed));
+  BOOST_TEST(has(result.detail, "nowhere does not exist"));
+}
+
+// contract 240
+BOOST_AUTO_TEST_CASE(a_missing_table_says_what_to_do) {
+  std::ofstream{path()}.flush();
+  auto src = source();
+  auto st = src.open();
+  auto result = acquire(*st, "job");
+  BOOST_TEST((result.code == ec::store_failed));
+  BOOST_TEST((result.also == ec::schema_missing));
+  BOOST_TEST((st->list({}).also == ec::schema_missing));
+  BOOST_TEST((st->sweep({}).also == ec::schema_missing));
+  BOOST_TEST(has(src.check_schema().detail,
+                 "table leasehold_leases does not exist"));
+  BOOST_TEST(src.apply_schema().ok());
+  BOOST_TEST((acquire(*st, "job").code == ec::none));
+}
+
+BOOST_AUTO_TEST_CASE(a_check_names_each_difference) {
+  auto src = source();
+  BOOST_TEST(src.apply_schema().ok());
+  {
+    auto sql = other();
+    sql << "alter table leasehold_leases drop column request_id";
+    sql << "alter table leasehold_leases rename column acquired_at to born_at";
+  }
+  auto found = src.check_schema();
+  BOOST_TEST((found.also == ec::schema_missing));
+  BOOST_TEST(found.detail
+             == "table leasehold_leases: column acquired_at is missing\n"
+                "table leasehold_leases: column request_id is missing");
+}
+
+// contract 233
+BOOST_AUTO_TEST_CASE(many_may_apply_the_schema_at_once) {
+  std::vector<failure> results(20);
+  std::vector<std::thread> threads;
+  for (auto& result : results)
+    threads.emplace_back([&, this] { result = source().apply_schema(); });
+  for (auto& thread : threads)
+    thread.join();
+  for (auto& result : results)
+    BOOST_TEST(result.detail == "");
+  BOOST_TEST((acquire(*source().open(), "job").code == ec::none));
+}
+
+// contract 234
+BOOST_AUTO_TEST_CASE(the_exit_columns_refuse_unknown_words) {
+  BOOST_TEST(source().apply_schema().ok());
+  BOOST_TEST((acquire(*source().open(), "job").code == ec::none));
+  auto sql = other();
+  BOOST_CHECK_THROW(sql << "update leasehold_leases set exit_mode = 'none'",
+                    soci::soci_error);
+  BOOST_CHECK_THROW(sql << "update leasehold_leases set prev_exit_mode = 'x'",
+                    soci::soci_error);
+}
+
+BOOST_AUTO_TEST_CASE(paths_with_blanks_and_odd_characters_work) {
+  std::size_t number = 0;
+  for (auto name : {"a%20b%20%20c.db", "quote'.db", "%25percent%3Fmark.db",
+                    "b%C3%A4r%23.db", "semi;colon=x.db", "trail%20"}) {
+    auto src = source(name);
+    BOOST_TEST(src.apply_schema().detail == "");
+    BOOST_TEST((acquire(*src.open(), "job").code == ec::none));
+    ++number;
+  }
+  std::size_t files = 0;
+  for (auto& entry : std::filesystem::directory_iterator{folder.path()}) {
+    auto ending = entry.path().extension().string();
+    if (!ending.ends_with("-wal") && !ending.ends_with("-shm"))
+      ++files;
+  }
+  BOOST_TEST(files == number);
+  BOOST_TEST(std::filesystem::exists(path("a b  c.db")));
+}
+
+BOOST_AUTO_TEST_CASE(a_lock_that_stays_is_reported_within_the_limit) {
+  BOOST_TEST(source().apply_schema().ok());
+  auto st = source("leases.db", 300ms).open();
+  BOOST_TEST((acquire(*st, "job").code == ec::none));
+  auto sql = other();
+  sql << "begin immediate";
+  auto start = std::chrono::steady_clock::now();
+  auto result = acquire(*st, "next");
+  auto took = std::chrono::steady_clock::now() - start;
+  BOOST_TEST((result.code == ec::unavailable));
+  BOOST_TEST((took >= 290ms && took < 500ms));
+  // What only reads does not need the lock.
+  BOOST_TEST((acquire(*st, "job", "bob").code == ec::lease_held));
+  sql << "rollback";
+  BOOST_TEST((acquire(*st, "next").code == ec::none));
+}
+
+BOOST_AUTO_TEST_CASE(a_refused_acquire_writes_nothing) {
+  auto src = source();
+  BOOST_TEST(src.apply_schema().ok());
+  auto st = src.open();
+  BOOST_TEST((acquire(*st, "job").code == ec::none));
+  auto size = std::filesystem::file_size(path("leases.db-wal"));
+  auto time = std::filesystem::last_write_time(path("leases.db-wal"));
+  for (int i = 0; i < 50; ++i)
+    BOOST_TEST((acquire(*st, "job", "bob").code == ec::lease_held));
+  BOOST_TEST(std::filesystem::file_size(path("leases.db-wal")) == size);
+  BOOST_TEST((std::filesystem::last_write_time(path("leases.db-wal"))
+              == time));
+}
+
+BOOST_AUTO_TEST_CASE(a_file_that_is_no_database_fails_for_good) {
+  std::ofstream{path()} << std::string(5000, 'x');
+  auto src = source();
+  auto st = src.open();
+  auto result = acquire(*st, "job");
+  BOOST_TEST((result.code == ec::store_failed));
+  BOOST_TEST(has(result.detail, "not a database"));
+  BOOST_TEST((src.apply_schema().code == ec::store_failed));
+  BOOST_TEST((st->list({}).code == ec::store_failed));
+  // Healed by whoever puts a good file there.
+  std::filesystem::remove(path());
+  BOOST_TEST(src.apply_schema().ok());
+  BOOST_TEST((acquire(*st, "job").code == ec::none));
+}
+
+BOOST_AUTO_TEST_CASE(a_corrupt_file_fails_for_good) {
+  auto src = source();
+  BOOST_TEST(src.apply_schema().ok());
+  {
+    auto st = src.open();
+    std::vector<operation> ops;
+    for (int i = 0; i < 500; ++i)
+      ops.push_back(operation::acquire("job" + std::to_string(i), "ann", 60s));
+    BOOST_TEST((st->execute(ops).back().code == ec::none));
+  }
+  auto size = std::filesystem::file_size(path());
+  {
+    std::fstream file{path(), std::ios::in | std::ios::out | std::ios::binary};
+    file.seekp(4096);
+    file << std::string(size - 4096, '\x5a');
+  }
+  auto result = acquire(*src.open(), "job400", "bob");
+  BOOST_TEST((result.code == ec::store_failed));
+  BOOST_TEST((src.open()->list({}).code == ec::store_failed));
+}
+
+BOOST_AUTO_TEST_CASE(a_replaced_file_is_noticed) {
+  auto src = source();
+  BOOST_TEST(src.apply_schema().ok());
+  auto st = src.open();
+  BOOST_TEST((acquire(*st, "job").code == ec::none));
+  std::filesystem::remove(path());
+  std::filesystem::remove(path("leases.db-wal"));
+  std::filesystem::remove(path("leases.db-shm"));
+  BOOST_TEST((acquire(*st, "job", "bob").also == ec::schema_missing));
+  BOOST_TEST(src.apply_schema().ok());
+  BOOST_TEST((acquire(*st, "job", "bob").code == ec::none));
+}
+
+BOOST_AUTO_TEST_CASE(a_read_only_file_answers_reads_and_refuses_claims) {
+  auto src = source();
+  BOOST_TEST(src.apply_schema().ok());
+  auto keeper = src.open();
+  BOOST_TEST((acquire(*keeper, "job").code == ec::none));
+  for (auto name : {"leases.db", "leases.db-wal", "leases.db-shm"})
+    ::chmod(path(name).c_str(), 0444);
+  ::chmod(folder.path().c_str(), 0555);
+  // Root may write anything; nobody may not.
+  auto is_root = ::geteuid() == 0;
+  if (is_root)
+    BOOST_TEST_REQUIRE(::seteuid(65534) == 0);
+  outcome claim;
+  outcome refusal;
+  {
+    auto st = src.open();
+    refusal = acquire(*st, "job", "bob");
+    claim = acquire(*st, "next", "bob");
+  }
+  if (is_root)
+    BOOST_TEST_REQUIRE(::seteuid(0) == 0);
+  ::chmod(folder.path().c_str(), 0755);
+  BOOST_TEST((refusal.code == ec::lease_held));
+  BOOST_TEST((claim.code == ec::store_failed));
+  BOOST_TEST(has(claim.detail, "readonly"));
+}
+
+BOOST_AUTO_TEST_CASE(a_state_over_the_limit_leaves_the_rest_of_a_batch_alone) {
+  auto src = source();
+  BOOST_TEST(src.apply_schema().ok());
+  auto st = src.open();
+  auto granted = acquire(*st, "job");
+  auto tok
+    = internal::token_access::make("job", "ann", granted.number, 0);
+  std::vector<operation> ops{
+    operation::renew(tok, 60s),
+    operation::checkpoint(tok, 60s, std::string(17u * 1024 * 1024, 'x')),
+    operation::checkpoint(tok, 60s, "small")};
+  auto results = st->execute(ops);
+  BOOST_TEST((results[0].code == ec::none));
+  BOOST_TEST((results[1].code == ec::state_too_large));
+  BOOST_TEST(results[1].detail.size() < 200u);
+  BOOST_TEST((results[2].code == ec::none));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
