@@ -130,13 +130,20 @@ void set_alarm(int fd, const group_list& groups) {
 
 guard::guard() {
   auto ends = make_pipe();
-  if (!ends || !set_nonblocking(ends->write))
+  auto ready = make_pipe();
+  if (!ends || !ready || !set_nonblocking(ends->write))
     throw std::system_error(errno, std::generic_category(), "guard: pipe");
   pid_ = ::fork();
   if (pid_ < 0)
     throw std::system_error(errno, std::generic_category(), "guard: fork");
   if (pid_ == 0)
     run_helper(ends->read.get());
+  // Until it has closed what it inherited, a signal could still end it.
+  ready->write.reset();
+  char nothing;
+  while (::read(ready->read.get(), &nothing, 1) < 0 && errno == EINTR) {
+    // nop
+  }
   pipe_ = std::move(ends->write);
   pidfd_ = open_pidfd(pid_);
   if (!pidfd_) {

@@ -26,7 +26,7 @@ namespace leasehold::process {
 /// Belongs to one thread at a time; a forked child may use `add_from_child`.
 class guard {
 public:
-  /// Forks the helper.
+  /// Forks the helper and waits until no signal but SIGKILL can end it.
   /// @pre No other thread exists yet, or none that could hold a lock.
   /// @throws std::system_error when there is no process or descriptor left.
   guard();

@@ -24,7 +24,8 @@ constexpr std::size_t big_piece = 64 * 1024;
 
 output_sink::output_sink(event_loop& loop, int fd, std::size_t limit,
                          std::function<void(int)> on_failure)
-  : loop_(loop), fd_(fd), limit_(limit), on_failure_(std::move(on_failure)) {
+  : loop_(loop), fd_(fd), limit_(std::max(limit, std::size_t{1})),
+    on_failure_(std::move(on_failure)) {
   struct stat info {};
 
   if (::fstat(fd, &info) != 0) {

@@ -76,17 +76,17 @@ runtime_folder::runtime_folder(std::string base) {
     throw std::system_error(ENAMETOOLONG, std::generic_category(),
                             "runtime folder: a socket's path in " + base);
   remove_stale(base);
-  path_ = base + '/' + std::string{name_prefix} + "XXXXXX";
-  if (!::mkdtemp(path_.data()))
+  // Another process may take a folder without a lock holder for a stale one
+  // just before we lock it. Then it is gone, and a new one is as good.
+  for (auto attempts = 10; attempts > 0 && !lock_; --attempts) {
+    path_ = base + '/' + std::string{name_prefix} + "XXXXXX";
+    if (!::mkdtemp(path_.data()))
+      break;
+    lock_ = lock_folder(path_, O_CREAT | O_EXCL);
+  }
+  if (!lock_)
     throw std::system_error(errno, std::generic_category(),
                             "runtime folder in " + base);
-  lock_ = lock_folder(path_, O_CREAT | O_EXCL);
-  if (!lock_) {
-    auto code = errno;
-    ::rmdir(path_.c_str());
-    throw std::system_error(code, std::generic_category(),
-                            "runtime folder in " + base);
-  }
 }
 
 runtime_folder::~runtime_folder() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "leasehold/process/supervisor.hpp"
 
+#include "leasehold/process/blocked_signals.hpp"
 #include "leasehold/process/child.hpp"
 
 #include <sys/epoll.h>
@@ -18,26 +19,6 @@ namespace {
 
 // Only while records for the guard wait, which takes a guard that is stopped.
 constexpr auto guard_retry = 100ms;
-
-// Blocks all signals; the thread that is created meanwhile starts that way.
-class blocked_signals {
-public:
-  blocked_signals() {
-    sigset_t all;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &saved_);
-  }
-
-  blocked_signals(const blocked_signals&) = delete;
-  blocked_signals& operator=(const blocked_signals&) = delete;
-
-  ~blocked_signals() {
-    ::pthread_sigmask(SIG_SETMASK, &saved_, nullptr);
-  }
-
-private:
-  sigset_t saved_;
-};
 
 // Whoever started us may have left SIGCHLD ignored, and then the kernel throws
 // the exit statuses of our children away.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "leasehold/process/blocked_signals.hpp"
+
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -14,8 +16,9 @@ class task_thread {
 public:
   using task = std::function<void()>;
 
-  task_thread() : thread_([this] { run(); }) {
-    // nop
+  task_thread() {
+    blocked_signals scope;
+    thread_ = std::thread{[this] { run(); }};
   }
 
   /// Drops what has not begun and waits for what has.
@@ -62,7 +65,7 @@ private:
   std::condition_variable ready_;
   std::deque<task> tasks_;
   bool stopped_ = false;
-  std::thread thread_; // last: it uses the others
+  std::thread thread_;
 };
 
 } // namespace leasehold::process
