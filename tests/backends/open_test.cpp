@@ -38,9 +38,7 @@ bool has(const std::string& text, std::string_view part) {
 BOOST_AUTO_TEST_SUITE(open_suite)
 
 BOOST_AUTO_TEST_CASE(shows_a_url_without_its_secrets) {
-  auto shown = [](std::string_view url) {
-    return source(url).display();
-  };
+  auto shown = [](std::string_view url) { return source(url).display(); };
   BOOST_TEST(shown("postgresql://ann:s3cret@db:5433/work")
              == "postgresql://ann:***@db:5433/work");
   BOOST_TEST(shown("postgres://ann@db/work") == "postgresql://ann@db/work");

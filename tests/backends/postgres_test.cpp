@@ -70,6 +70,16 @@ struct fixture {
       BOOST_TEST_REQUIRE((steady_clock::now() < end));
   }
 
+  /// A session reports what it did to its tables when it ends.
+  void await_no_session() {
+    auto end = steady_clock::now() + 10s;
+    while (side.run("select count(*) from pg_stat_activity where "
+                    "application_name = 'leasehold'")
+           != "0")
+      BOOST_TEST_REQUIRE((steady_clock::now() < end));
+    side.run("select pg_stat_clear_snapshot()");
+  }
+
   /// The URL with another user and password.
   static std::string url_as(const std::string& user_info) {
     auto url = test::postgres_url();
@@ -99,8 +109,7 @@ BOOST_AUTO_TEST_CASE(a_session_that_is_cut_in_mid_call_leaves_it_unknown) {
   side.run("begin");
   side.run("select 1 from faulty for update");
   outcome result;
-  std::thread caller{
-    [&] { result = run(*st, operation::renew(tok, 60s)); }};
+  std::thread caller{[&] { result = run(*st, operation::renew(tok, 60s)); }};
   await_session("wait_event_type = 'Lock'");
   terminate_sessions();
   caller.join();
@@ -187,8 +196,7 @@ BOOST_AUTO_TEST_CASE(a_server_that_was_away_is_found_again) {
   // Until the pause after a failed attempt is over, calls end at once.
   auto start = steady_clock::now();
   for (int i = 0; i < 20; ++i)
-    BOOST_TEST((run(*st, operation::renew(tok, 60s)).code
-                == ec::unavailable));
+    BOOST_TEST((run(*st, operation::renew(tok, 60s)).code == ec::unavailable));
   BOOST_TEST((steady_clock::now() - start < 1s));
   test::server("start");
   auto end = steady_clock::now() + 10s;
@@ -280,8 +288,8 @@ BOOST_AUTO_TEST_CASE(an_exit_that_nobody_knows_reads_as_expired) {
   auto tok = take(*st, "job");
   side.run("alter table faulty drop constraint faulty_prev_exit_mode_check; "
            "update faulty set prev_exit_mode = 'vanished'");
-  BOOST_TEST((run(*st, operation::read(tok)).previous.exit
-              == exit_mode::expired));
+  BOOST_TEST(
+    (run(*st, operation::read(tok)).previous.exit == exit_mode::expired));
 }
 
 // contract 78
@@ -359,7 +367,8 @@ BOOST_AUTO_TEST_CASE(misleading_statistics_do_not_spoil_the_plan) {
   side.run("insert into faulty (work_id, holder_id, expires_at) select "
            "'job' || i, 'ann', now() - interval '1 h' from "
            "generate_series(1, "
-           + std::to_string(count) + ") i; analyze faulty; "
+           + std::to_string(count)
+           + ") i; analyze faulty; "
              "update faulty set expires_at = now() + interval '1 h'");
   std::vector<operation> ops;
   auto rows = st->list({}).rows;
@@ -375,6 +384,36 @@ BOOST_AUTO_TEST_CASE(misleading_statistics_do_not_spoil_the_plan) {
                          [](auto& x) { return x.ok(); }));
 }
 
+BOOST_AUTO_TEST_CASE(a_plan_made_on_an_empty_table_is_good_on_a_full_one) {
+  constexpr auto scans
+    = "select seq_scan from pg_stat_user_tables where relname = 'faulty'";
+  await_no_session();
+  auto before = side.run(scans);
+  auto st = source().open();
+  auto use = [&](const std::string& work_id) {
+    auto tok = take(*st, work_id);
+    BOOST_TEST(run(*st, operation::renew(tok, 60s)).ok());
+    BOOST_TEST(run(*st, operation::checkpoint(tok, 60s, "x")).ok());
+    BOOST_TEST(
+      run(*st, operation::checkpoint(tok, 60s, std::string(5000, 'x'))).ok());
+    BOOST_TEST(run(*st, operation::read(tok)).ok());
+    BOOST_TEST((acquire(*st, work_id, "bob").code == ec::lease_held));
+    BOOST_TEST(run(*st, operation::release(tok, exit_mode::finished)).ok());
+    BOOST_TEST(run(*st, operation::forget(tok)).ok());
+  };
+  use("first");
+  side.run("insert into faulty (work_id, holder_id, expires_at) select "
+           "'job' || i, 'ann', now() from generate_series(1, 5000) i");
+  use("second");
+  list_query query;
+  query.prefix = "job4";
+  query.limit = 10;
+  BOOST_TEST(st->list(query).rows.size() == 10u);
+  st.reset();
+  await_no_session();
+  BOOST_TEST(side.run(scans) == before);
+}
+
 BOOST_AUTO_TEST_CASE(renewals_stay_out_of_the_index) {
   auto st = source().open();
   std::vector<token> tokens;
@@ -385,17 +424,8 @@ BOOST_AUTO_TEST_CASE(renewals_stay_out_of_the_index) {
     ops.push_back(operation::renew(tok, 60s));
   for (int i = 0; i < 20; ++i)
     BOOST_TEST(st->execute(ops).back().ok());
-  // A session reports what it did at its end.
   st.reset();
-  auto end = steady_clock::now() + 10s;
-  auto done = [&] {
-    side.run("select pg_stat_clear_snapshot()");
-    return side.run("select n_tup_upd >= 2000 from pg_stat_user_tables where "
-                    "relname = 'faulty'")
-           == "t";
-  };
-  while (!done())
-    BOOST_TEST_REQUIRE((steady_clock::now() < end));
+  await_no_session();
   BOOST_TEST(side.run("select n_tup_hot_upd >= 0.9 * n_tup_upd from "
                       "pg_stat_user_tables where relname = 'faulty'")
              == "t");
@@ -451,8 +481,8 @@ BOOST_AUTO_TEST_CASE(a_table_of_another_program_can_be_shared) {
   auto st = src.open();
   auto granted = acquire(*st, "job");
   BOOST_TEST((granted.code == ec::none));
-  BOOST_TEST((granted.previous
-              == prior{std::nullopt, exit_mode::expired, "gopher"}));
+  BOOST_TEST(
+    (granted.previous == prior{std::nullopt, exit_mode::expired, "gopher"}));
   // Both draw their numbers from one sequence.
   BOOST_TEST(side.run("select nextval('ops.worklease_fencing_seq')")
              > std::to_string(granted.number));
@@ -507,8 +537,8 @@ BOOST_AUTO_TEST_CASE(neither_ids_nor_states_reach_a_message) {
   auto st = source().open();
   auto tok = take(*st, "confidential");
   for (auto size : {100u, 10'000u}) {
-    auto result = run(*st, operation::checkpoint(tok, 60s,
-                                                 std::string(size, 's')));
+    auto result
+      = run(*st, operation::checkpoint(tok, 60s, std::string(size, 's')));
     BOOST_TEST((result.code == ec::store_failed));
     BOOST_TEST(!has(result.detail, "confidential"));
     BOOST_TEST(!has(result.detail, "sss"));
@@ -519,8 +549,8 @@ BOOST_AUTO_TEST_CASE(neither_ids_nor_states_reach_a_message) {
 BOOST_AUTO_TEST_CASE(a_state_over_the_limit_is_refused) {
   auto st = source().open();
   auto tok = take(*st, "job");
-  auto result = run(*st, operation::checkpoint(
-                           tok, 60s, std::string(17u * 1024 * 1024, 'x')));
+  auto result = run(
+    *st, operation::checkpoint(tok, 60s, std::string(17u * 1024 * 1024, 'x')));
   BOOST_TEST((result.code == ec::state_too_large));
 }
 

@@ -5,10 +5,8 @@
 #include "support/temporary_folder.hpp"
 
 #include <boost/test/unit_test.hpp>
-
 #include <soci/soci.h>
 #include <soci/sqlite3/soci-sqlite3.h>
-
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -96,8 +94,8 @@ BOOST_AUTO_TEST_CASE(a_missing_table_says_what_to_do) {
   BOOST_TEST((result.also == ec::schema_missing));
   BOOST_TEST((st->list({}).also == ec::schema_missing));
   BOOST_TEST((st->sweep({}).also == ec::schema_missing));
-  BOOST_TEST(has(src.check_schema().detail,
-                 "table leasehold_leases does not exist"));
+  BOOST_TEST(
+    has(src.check_schema().detail, "table leasehold_leases does not exist"));
   BOOST_TEST(src.apply_schema().ok());
   BOOST_TEST((acquire(*st, "job").code == ec::none));
 }
@@ -187,8 +185,7 @@ BOOST_AUTO_TEST_CASE(a_refused_acquire_writes_nothing) {
   for (int i = 0; i < 50; ++i)
     BOOST_TEST((acquire(*st, "job", "bob").code == ec::lease_held));
   BOOST_TEST(std::filesystem::file_size(path("leases.db-wal")) == size);
-  BOOST_TEST((std::filesystem::last_write_time(path("leases.db-wal"))
-              == time));
+  BOOST_TEST((std::filesystem::last_write_time(path("leases.db-wal")) == time));
 }
 
 BOOST_AUTO_TEST_CASE(a_file_that_is_no_database_fails_for_good) {
@@ -272,8 +269,7 @@ BOOST_AUTO_TEST_CASE(a_state_over_the_limit_leaves_the_rest_of_a_batch_alone) {
   BOOST_TEST(src.apply_schema().ok());
   auto st = src.open();
   auto granted = acquire(*st, "job");
-  auto tok
-    = internal::token_access::make("job", "ann", granted.number, 0);
+  auto tok = internal::token_access::make("job", "ann", granted.number, 0);
   std::vector<operation> ops{
     operation::renew(tok, 60s),
     operation::checkpoint(tok, 60s, std::string(17u * 1024 * 1024, 'x')),

@@ -39,8 +39,7 @@ BOOST_AUTO_TEST_CASE(takes_over_a_lapsed_lease_with_its_state) {
   auto second = acquire("job", "bob");
   BOOST_TEST(second.code == ec::none);
   BOOST_TEST(second.number > first.number());
-  BOOST_TEST((second.previous
-              == prior{"half", exit_mode::expired, "ann"}));
+  BOOST_TEST((second.previous == prior{"half", exit_mode::expired, "ann"}));
 }
 
 // contract 16, 70
@@ -192,8 +191,7 @@ BOOST_AUTO_TEST_CASE(a_first_holder_reads_nothing) {
   BOOST_TEST((prior_of(tok) == prior{}));
   pass(11s);
   auto next = acquire("job", "bob");
-  BOOST_TEST((next.previous
-              == prior{std::nullopt, exit_mode::expired, "ann"}));
+  BOOST_TEST((next.previous == prior{std::nullopt, exit_mode::expired, "ann"}));
 }
 
 // contract 38, 42, 43, 54
@@ -381,8 +379,7 @@ BOOST_AUTO_TEST_CASE(a_release_must_declare_an_exit) {
   for (auto mode :
        {exit_mode::none, exit_mode::expired, static_cast<exit_mode>(77)}) {
     BOOST_TEST(release(tok, mode) == ec::invalid_exit_mode);
-    BOOST_TEST(release(with_holder(tok, "bob"), mode)
-               == ec::invalid_exit_mode);
+    BOOST_TEST(release(with_holder(tok, "bob"), mode) == ec::invalid_exit_mode);
     auto empty = operation::release(token{}, mode);
     BOOST_TEST(run(empty).code == ec::invalid_exit_mode);
   }
@@ -675,9 +672,8 @@ BOOST_AUTO_TEST_CASE(sequences_start_anew_with_each_holder) {
 BOOST_AUTO_TEST_CASE(a_release_that_repeats_itself_is_ok) {
   auto tok = take("job");
   BOOST_TEST(release(tok, exit_mode::retired) == ec::none);
-  auto again = [&](exit_mode mode) {
-    return code(operation::release(tok, mode, true));
-  };
+  auto again
+    = [&](exit_mode mode) { return code(operation::release(tok, mode, true)); };
   BOOST_TEST(again(exit_mode::retired) == ec::none);
   BOOST_TEST(again(exit_mode::finished) == ec::lease_expired);
   take("job", "bob");
@@ -742,23 +738,29 @@ BOOST_AUTO_TEST_CASE(operations_on_one_id_behave_as_if_run_in_order) {
   };
   auto results = st->execute(ops);
   BOOST_TEST_REQUIRE(results.size() == ops.size());
-  std::vector<ec> expected{
-    ec::none,          ec::lease_held, ec::none,       ec::none,
-    ec::none,          ec::none,       ec::lease_expired, ec::none,
-    ec::lease_held,    ec::fenced,     ec::invalid_argument, ec::fenced};
+  std::vector<ec> expected{ec::none,
+                           ec::lease_held,
+                           ec::none,
+                           ec::none,
+                           ec::none,
+                           ec::none,
+                           ec::lease_expired,
+                           ec::none,
+                           ec::lease_held,
+                           ec::fenced,
+                           ec::invalid_argument,
+                           ec::fenced};
   for (std::size_t i = 0; i < ops.size(); ++i)
     BOOST_TEST(results[i].code == expected[i], "operation " << i);
   BOOST_TEST(results[3].previous.state.value() == "x");
-  BOOST_TEST((results[7].previous
-              == prior{"x", exit_mode::abandoned, "ann"}));
+  BOOST_TEST((results[7].previous == prior{"x", exit_mode::abandoned, "ann"}));
   BOOST_TEST(results[8].holder_id == "cid");
 }
 
 BOOST_AUTO_TEST_CASE(a_batch_of_a_thousand_answers_each_row_in_its_place) {
   constexpr std::size_t count = 1000;
-  auto id = [](std::size_t i) {
-    return "job" + std::to_string((i * 7919) % count);
-  };
+  auto id
+    = [](std::size_t i) { return "job" + std::to_string((i * 7919) % count); };
   std::vector<operation> ops;
   for (std::size_t i = 0; i < count; ++i)
     ops.push_back(operation::acquire(id(i), "h" + std::to_string(i), 60s));
@@ -812,7 +814,8 @@ BOOST_AUTO_TEST_CASE(a_list_is_in_byte_order_and_comes_in_pages) {
 }
 
 BOOST_AUTO_TEST_CASE(a_list_selects_by_prefix_and_by_work_id) {
-  for (auto name : {"job", "job/1", "job/2", "job0", "jo", "jö", "jo\xf4\x8f\xbf\xbf"})
+  for (auto name :
+       {"job", "job/1", "job/2", "job0", "jo", "jö", "jo\xf4\x8f\xbf\xbf"})
     take(name);
   backend::list_query query;
   query.prefix = "job/";

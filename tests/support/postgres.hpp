@@ -5,7 +5,6 @@
 #include "leasehold/backend/open.hpp"
 
 #include <boost/test/unit_test.hpp>
-
 #include <libpq-fe.h>
 
 #include <cstdlib>
@@ -31,9 +30,8 @@ inline std::string postgres_url() {
   return environment("LEASEHOLD_TEST_POSTGRES");
 }
 
-inline backend::store_source postgres_source(const std::string& url,
-                                             backend::store_options options
-                                             = {}) {
+inline backend::store_source
+postgres_source(const std::string& url, backend::store_options options = {}) {
   auto result = backend::store_source::parse(url, std::move(options));
   if (auto why = std::get_if<backend::failure>(&result))
     throw std::runtime_error{why->detail};
@@ -68,8 +66,8 @@ private:
 
 /// postgres_server stop, start, freeze or thaw.
 inline void server(const std::string& command) {
-  auto line = "'" + environment("LEASEHOLD_TEST_POSTGRES_SERVER") + "' "
-              + command;
+  auto line
+    = "'" + environment("LEASEHOLD_TEST_POSTGRES_SERVER") + "' " + command;
   if (std::system(line.c_str()) != 0)
     throw std::runtime_error{"postgres_server " + command + " failed"};
 }

@@ -7,13 +7,13 @@
 #include "leasehold/internal/sqlite_store.hpp"
 #include "leasehold/internal/url.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <climits>
 #include <optional>
 #include <utility>
-
-#include <unistd.h>
 
 namespace leasehold::backend {
 
@@ -46,8 +46,7 @@ public:
 
 namespace {
 
-constexpr std::string_view known_schemes
-  = "postgresql://, sqlite: and memory:";
+constexpr std::string_view known_schemes = "postgresql://, sqlite: and memory:";
 
 constexpr std::size_t most_state_bytes = 512u * 1024 * 1024;
 
@@ -77,8 +76,8 @@ std::string problem_with_hosts(std::string_view hosts) {
     hosts = comma == std::string_view::npos ? std::string_view{}
                                             : hosts.substr(comma + 1);
     auto bracket = host.rfind(']');
-    auto colon = host.find(':', bracket == std::string_view::npos ? 0
-                                                                  : bracket);
+    auto colon
+      = host.find(':', bracket == std::string_view::npos ? 0 : bracket);
     if (colon == std::string_view::npos)
       continue;
     auto port = host.substr(colon + 1);
@@ -136,8 +135,7 @@ public:
   }
 
   std::vector<std::string> schema_statements() const override {
-    return internal::schema_statements(internal::sqlite_schema,
-                                       options_.table);
+    return internal::schema_statements(internal::sqlite_schema, options_.table);
   }
 
 private:
@@ -175,7 +173,8 @@ private:
 template <class Source>
 using parsed = std::variant<std::shared_ptr<Source>, failure>;
 
-parsed<memory_source> parse_memory(const url& parts, const store_options& options) {
+parsed<memory_source> parse_memory(const url& parts,
+                                   const store_options& options) {
   if (parts.has_authority || !parts.path.empty() || !parts.query.empty())
     return invalid("store URL memory: takes nothing behind the colon");
   auto result = std::make_shared<memory_source>(options);
@@ -229,7 +228,8 @@ parsed<sqlite_source> parse_sqlite(url parts, const store_options& options) {
   return source;
 }
 
-parsed<postgres_source> parse_postgres(url parts, const store_options& options) {
+parsed<postgres_source> parse_postgres(url parts,
+                                       const store_options& options) {
   auto fail = [](std::string_view what) {
     return invalid("store URL postgresql: " + std::string{what});
   };
@@ -260,8 +260,8 @@ parsed<postgres_source> parse_postgres(url parts, const store_options& options) 
     uri += "@";
     display += "@";
   }
-  auto database = parts.path.empty() ? std::string{}
-                                     : percent_encode(parts.path.substr(1));
+  auto database
+    = parts.path.empty() ? std::string{} : percent_encode(parts.path.substr(1));
   uri += parts.hosts + "/" + database;
   display += parts.hosts + "/" + database;
   auto separator = '?';
@@ -316,8 +316,8 @@ parsed<postgres_source> parse_postgres(url parts, const store_options& options) 
 
 } // namespace
 
-std::variant<store_source, failure>
-store_source::parse(std::string_view text, store_options options) {
+std::variant<store_source, failure> store_source::parse(std::string_view text,
+                                                        store_options options) {
   using namespace std::chrono_literals;
   if (options.timeout < 100ms || options.timeout > 10min)
     return invalid("store timeout "
@@ -332,8 +332,7 @@ store_source::parse(std::string_view text, store_options options) {
                    + std::string{known_schemes});
   auto scheme = internal::url_scheme(text);
   if (scheme == "mysql" || scheme == "mariadb" || scheme == "redis")
-    return invalid("store URL: " + scheme
-                   + " is not supported yet; use one of "
+    return invalid("store URL: " + scheme + " is not supported yet; use one of "
                    + std::string{known_schemes});
   if (scheme != "postgresql" && scheme != "postgres" && scheme != "sqlite"
       && scheme != "memory")
@@ -346,8 +345,8 @@ store_source::parse(std::string_view text, store_options options) {
   auto parts = internal::parse_url(text, problem);
   if (!parts)
     return invalid("store URL " + scheme + ": " + problem);
-  auto wrap = [](auto result, std::string kind)
-    -> std::variant<store_source, failure> {
+  auto wrap
+    = [](auto result, std::string kind) -> std::variant<store_source, failure> {
     if (auto why = std::get_if<failure>(&result))
       return std::move(*why);
     auto& ptr = std::get<0>(result);

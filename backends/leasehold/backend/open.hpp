@@ -78,8 +78,8 @@ public:
   class impl;
 
   /// Connects to nothing and touches no file. Fails with `config_invalid`.
-  static std::variant<store_source, failure>
-  parse(std::string_view url, store_options options = {});
+  static std::variant<store_source, failure> parse(std::string_view url,
+                                                   store_options options = {});
 
   store_source(const store_source&);
   store_source& operator=(const store_source&);

@@ -4,10 +4,9 @@
 #include "leasehold/internal/binary.hpp"
 #include "leasehold/internal/url.hpp"
 
+#include <poll.h>
 #include <soci/postgresql/soci-postgresql.h>
 #include <soci/soci.h>
-
-#include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -49,7 +48,8 @@ std::int64_t result_view::integer(int row, int column) const noexcept {
 }
 
 std::int64_t result_view::timestamp(int row, int column) const noexcept {
-  return is_null(row, column) ? 0 : read_timestamp(PQgetvalue(res_, row, column));
+  return is_null(row, column) ? 0
+                              : read_timestamp(PQgetvalue(res_, row, column));
 }
 
 std::string_view result_view::bytes(int row, int column) const noexcept {
@@ -223,9 +223,14 @@ reply postgres_connection::start_session(limit_clock::time_point end) {
     return std::to_string(
       std::chrono::duration_cast<std::chrono::milliseconds>(x).count());
   };
-  auto sql = "set statement_timeout = " + milliseconds(options_.timeout * 8 / 10)
-             + "; set lock_timeout = " + milliseconds(options_.timeout * 7 / 10)
+  auto sql = "set statement_timeout = "
+             + milliseconds(options_.timeout * 8 / 10) + "; set lock_timeout = "
+             + milliseconds(options_.timeout * 7 / 10)
+             // A plan that was made while the table was small must still be
+             // right when it is large: always by the index.
              + "; set plan_cache_mode = force_generic_plan"
+               "; set enable_seqscan = off; set enable_hashjoin = off"
+               "; set enable_mergejoin = off; set jit = off"
                "; set default_transaction_isolation = 'read committed'"
                "; set default_transaction_deferrable = off"
                "; set client_min_messages = warning";
@@ -306,8 +311,7 @@ reply postgres_connection::finish(limit_clock::time_point end) {
   // the transaction may have been committed before it.
   auto& state = result.sqlstate;
   if (result.state == reply::status::refused
-      && (state.empty() || state.starts_with("57P")
-          || state.starts_with("08")))
+      && (state.empty() || state.starts_with("57P") || state.starts_with("08")))
     return lost(true, result.message);
   return result;
 }

@@ -300,12 +300,8 @@ struct verdict {
 };
 
 verdict classify(std::string_view sqlstate) {
-  auto is = [&](std::string_view x) {
-    return sqlstate == x;
-  };
-  auto in_class = [&](std::string_view x) {
-    return sqlstate.starts_with(x);
-  };
+  auto is = [&](std::string_view x) { return sqlstate == x; };
+  auto in_class = [&](std::string_view x) { return sqlstate.starts_with(x); };
   verdict result;
   if (is("40P01") || is("40001")) {
     result.code = ec::unavailable;
@@ -469,7 +465,7 @@ private:
     if (kind == op_kind::acquire)
       acquire(chunk);
     else if (kind == op_kind::read)
-      read(chunk, max_inline_state);
+      read(chunk);
     else
       change(kind, chunk);
   }
@@ -621,34 +617,60 @@ private:
   }
 
   void fetch_large_prior(std::size_t i) {
-    auto granted = std::move(results_[i]);
     auto op = ops_[i];
-    op.kind = op_kind::read;
-    op.number = granted.number;
-    std::vector<outcome> answer{outcome{}};
-    auto ops = std::exchange(ops_, std::span<const operation>{&op, 1});
-    auto results = std::exchange(results_, std::move(answer));
-    read({0}, std::numeric_limits<std::int64_t>::max());
-    std::swap(answer, results_);
-    results_ = std::move(results);
-    ops_ = ops;
-    if (answer[0].ok()) {
-      granted.previous = std::move(answer[0].previous);
-    } else {
-      granted = {};
-      granted.code = ec::unknown_outcome;
-      granted.detail = "the lease was granted, but its state could not be "
-                       "read: "
-                       + answer[0].detail;
+    op.number = results_[i].number;
+    auto found = read_one(op);
+    if (found.ok()) {
+      results_[i].previous = std::move(found.previous);
+      return;
     }
-    results_[i] = std::move(granted);
+    results_[i] = {};
+    results_[i].code = ec::unknown_outcome;
+    results_[i].detail = "the lease was granted, but its state could not be "
+                         "read: "
+                         + found.detail;
   }
 
-  void read(const indexes& chunk, std::int64_t inline_limit) {
+  static void take_prior(const result_view& view, int row, outcome& out) {
+    out.code = ec::none;
+    out.expires_us = view.timestamp(row, 1);
+    out.previous.exit = exit_mode_from_store(view.bytes(row, 2));
+    out.previous.holder_id = view.bytes(row, 3);
+  }
+
+  /// Reads one row with its state, however large that is.
+  outcome read_one(const operation& op) {
+    token_arrays tokens;
+    tokens.add(op);
+    auto limit = binary_bigint(std::numeric_limits<std::int64_t>::max());
+    parameters params;
+    tokens.add_to(params);
+    params.add(limit);
+    auto res = run(read_, params);
+    outcome result;
+    if (!res.ok()) {
+      auto why = explained(res, options_, false);
+      result.code = why.code;
+      result.also = why.also;
+      result.detail = why.detail;
+      return result;
+    }
+    result_view view{res.result.get()};
+    result.code = ec::fenced;
+    result.now_us = view.timestamp(0, 1);
+    if (view.rows() > 1) {
+      result.number = op.number;
+      take_prior(view, 1, result);
+      take_state(view, 1, 4, result.previous.state);
+    }
+    return result;
+  }
+
+  void read(const indexes& chunk) {
     token_arrays tokens;
     for (auto i : chunk)
       tokens.add(ops_[i]);
-    auto limit = binary_bigint(inline_limit);
+    auto limit = binary_bigint(max_inline_state);
     parameters params;
     tokens.add_to(params);
     params.add(limit);
@@ -666,16 +688,13 @@ private:
     for (int r = 1; r < view.rows(); ++r) {
       auto i = chunk[static_cast<std::size_t>(view.integer(r, 0) - 1)];
       auto& result = results_[i];
-      result.code = ec::none;
       result.number = ops_[i].number;
-      result.expires_us = view.timestamp(r, 1);
-      result.previous.exit = exit_mode_from_store(view.bytes(r, 2));
-      result.previous.holder_id = view.bytes(r, 3);
+      take_prior(view, r, result);
       if (!take_state(view, r, 4, result.previous.state))
         large.push_back(i);
     }
     for (auto i : large)
-      read({i}, std::numeric_limits<std::int64_t>::max());
+      results_[i] = read_one(ops_[i]);
   }
 
   /// renew, checkpoint, release and forget.
@@ -805,8 +824,7 @@ std::string_view valid_start(std::string_view text) {
 }
 
 reply postgres_store::list_page(std::string_view from, bool inclusive,
-                                std::int64_t limit,
-                                std::int64_t inline_limit) {
+                                std::int64_t limit, std::int64_t inline_limit) {
   auto page = binary_bigint(limit);
   auto size = binary_bigint(inline_limit);
   parameters params;
@@ -838,8 +856,8 @@ listing postgres_store::list(const list_query& query) {
       wanted = 1;
     else if (query.limit != 0)
       // One more, as the row at the cursor may not count.
-      wanted = std::min<std::size_t>(wanted,
-                                     query.limit - result.rows.size() + 1);
+      wanted
+        = std::min<std::size_t>(wanted, query.limit - result.rows.size() + 1);
     auto res = list_page(cursor, inclusive, static_cast<std::int64_t>(wanted),
                          query.with_state ? max_inline_state : -1);
     if (!res.ok())
@@ -857,8 +875,7 @@ listing postgres_store::list(const list_query& query) {
       auto selected = query.work_id.empty()
                         ? next.work_id.starts_with(query.prefix)
                         : next.work_id == query.work_id;
-      if (!selected
-          || (query.limit != 0 && result.rows.size() == query.limit))
+      if (!selected || (query.limit != 0 && result.rows.size() == query.limit))
         return result;
       if (query.with_state && next.state_bytes) {
         if (!view.is_null(r, 11)) {
@@ -948,8 +965,7 @@ constexpr std::array<column, 12> columns{{
 }};
 
 failure check_on(postgres_connection& connection,
-                 const postgres_options& options,
-                 limit_clock::time_point end) {
+                 const postgres_options& options, limit_clock::time_point end) {
   auto name = literal(options.table.quoted());
   auto sql
     = "select a.attname, format_type(a.atttypid, null),"
@@ -994,17 +1010,23 @@ failure check_on(postgres_connection& connection,
       if (column_name == "work_id" && view.bytes(r, 3) != "t")
         problems.push_back(label + " is not the key");
     }
+  }
+  // Rights that are missing are not a matter of the schema.
+  auto shape_differs = !problems.empty();
+  if (view.rows() > 0) {
     constexpr std::array<std::string_view, 4> privileges{"select", "insert",
                                                          "update", "delete"};
     for (int i = 0; i < 4; ++i)
       if (view.bytes(0, 4 + i) != "t")
-        problems.push_back(table + ": this user may not "
-                           + std::string{privileges[static_cast<std::size_t>(i)]});
+        problems.push_back(
+          table + ": this user may not "
+          + std::string{privileges[static_cast<std::size_t>(i)]});
   }
   if (problems.empty())
     return result;
   result.code = ec::store_failed;
-  result.also = ec::schema_missing;
+  if (shape_differs)
+    result.also = ec::schema_missing;
   for (auto& line : problems)
     result.detail += (result.detail.empty() ? "" : "\n") + line;
   return result;
@@ -1032,9 +1054,8 @@ failure apply_postgres_schema(const postgres_options& options) {
   if (auto found = check_on(connection, patient, end);
       found.ok() || found.also != ec::schema_missing)
     return found;
-  std::vector<std::string> steps{
-    "begin",
-    "select pg_advisory_xact_lock(" + std::string{apply_lock} + ")"};
+  std::vector<std::string> steps{"begin", "select pg_advisory_xact_lock("
+                                            + std::string{apply_lock} + ")"};
   for (auto& stmt : schema_statements(postgres_schema, patient.table))
     steps.push_back(std::move(stmt));
   steps.emplace_back("commit");

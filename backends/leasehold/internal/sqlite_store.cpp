@@ -3,7 +3,6 @@
 
 #include <soci/soci.h>
 #include <soci/sqlite3/soci-sqlite3.h>
-
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -72,7 +71,8 @@ failure classify(int code, std::string_view message, phase at,
     case SQLITE_IOERR:
       // A commit that could not be written to the end may still be found
       // complete when the file is opened the next time.
-      result.code = at == phase::commit ? ec::unknown_outcome : ec::store_failed;
+      result.code
+        = at == phase::commit ? ec::unknown_outcome : ec::store_failed;
       return result;
     case SQLITE_TOOBIG:
       result.code = ec::state_too_large;
@@ -104,7 +104,8 @@ failure to_failure(const std::exception& e, phase at,
   // The text of other errors of SOCI may carry bound values behind the first
   // part, which get_error_message leaves out.
   if (auto other = dynamic_cast<const soci::soci_error*>(&e))
-    result.detail = "SQLite: " + std::string{last_part(other->get_error_message())};
+    result.detail
+      = "SQLite: " + std::string{last_part(other->get_error_message())};
   else
     result.detail = "SQLite: " + std::string{last_part(e.what())};
   return result;
@@ -156,16 +157,15 @@ struct select_row : kept {
 
   select_row(soci::session& sql, const std::string& table) {
     using namespace soci;
-    prepare((sql.prepare
-               << "select holder_id, fencing_token, expires_at,"
-                  " coalesce(exit_mode, ''), prev_exit_mode,"
-                  " coalesce(prev_holder_id, ''), coalesce(request_id, 0),"
-                  " coalesce(checkpoint_seq, 0) from "
-                    + table + " where work_id = :id",
-             into(out.holder_id), into(out.number), into(out.expires_us),
-             into(out.exit), into(out.previous_exit),
-             into(out.previous_holder_id), into(out.request),
-             into(out.sequence), use(work_id, "id")));
+    prepare(
+      (sql.prepare << "select holder_id, fencing_token, expires_at,"
+                      " coalesce(exit_mode, ''), prev_exit_mode,"
+                      " coalesce(prev_holder_id, ''), coalesce(request_id, 0),"
+                      " coalesce(checkpoint_seq, 0) from "
+                        + table + " where work_id = :id",
+       into(out.holder_id), into(out.number), into(out.expires_us),
+       into(out.exit), into(out.previous_exit), into(out.previous_holder_id),
+       into(out.request), into(out.sequence), use(work_id, "id")));
   }
 };
 
@@ -320,16 +320,11 @@ struct statements {
   plain_statement commit;
 
   statements(soci::session& sql, const table_name& table)
-    : row(sql, table.quoted()),
-      state(sql, table.quoted()),
-      number(sql, table.quoted_sequence()),
-      claim(sql, table.quoted()),
-      renewal(sql, table.quoted()),
-      checkpoint(sql, table.quoted()),
-      expiry(sql, table.quoted()),
-      erase(sql, table.quoted()),
-      begin(sql, "begin"),
-      begin_write(sql, "begin immediate"),
+    : row(sql, table.quoted()), state(sql, table.quoted()),
+      number(sql, table.quoted_sequence()), claim(sql, table.quoted()),
+      renewal(sql, table.quoted()), checkpoint(sql, table.quoted()),
+      expiry(sql, table.quoted()), erase(sql, table.quoted()),
+      begin(sql, "begin"), begin_write(sql, "begin immediate"),
       commit(sql, "commit") {
     // nop
   }
@@ -368,8 +363,8 @@ public:
   /// that was replaced would mean two truths about who holds what.
   bool is_current() noexcept {
     int moved = 0;
-    auto rc = sqlite_api::sqlite3_file_control(
-      handle(), "main", SQLITE_FCNTL_HAS_MOVED, &moved);
+    auto rc = sqlite_api::sqlite3_file_control(handle(), "main",
+                                               SQLITE_FCNTL_HAS_MOVED, &moved);
     return rc == SQLITE_OK && moved == 0;
   }
 
@@ -387,6 +382,7 @@ private:
   // SQLite would create a file that is not there.
   void check_file(bool create) const {
     struct stat info {};
+
     failure why;
     why.code = ec::store_failed;
     auto slash = options_.path.rfind('/');
@@ -699,8 +695,8 @@ private:
       return answer(ec::fenced, now, 0, 0);
     if (row->released())
       return answer(ec::lease_expired, now, row->number, row->expires_us);
-    auto expires = std::max<std::int64_t>(row->expires_us,
-                                          now + op.ttl.count());
+    auto expires
+      = std::max<std::int64_t>(row->expires_us, now + op.ttl.count());
     if (op.sequence == 0 || op.sequence > row->sequence) {
       auto& stmt = statements_->checkpoint;
       stmt.work_id = op.work_id;
@@ -807,21 +803,20 @@ listing sqlite_store::list(const list_query& query) {
     std::string exit;
     std::string previous_exit;
     std::string state;
-    auto text = "select work_id, holder_id, fencing_token, expires_at,"
-                " acquired_at, updated_at, coalesce(exit_mode, ''),"
-                " prev_exit_mode, coalesce(prev_holder_id, ''),"
-                " coalesce(length(checkpoint), 0), "
-                + std::string{query.with_state ? "coalesce(checkpoint, x'')"
-                                               : "x''"}
-                + " from " + options_.table.quoted() + " where work_id "
-                + (exclusive ? ">" : ">=") + " :start order by work_id";
+    auto text
+      = "select work_id, holder_id, fencing_token, expires_at,"
+        " acquired_at, updated_at, coalesce(exit_mode, ''),"
+        " prev_exit_mode, coalesce(prev_holder_id, ''),"
+        " coalesce(length(checkpoint), 0), "
+        + std::string{query.with_state ? "coalesce(checkpoint, x'')" : "x''"}
+        + " from " + options_.table.quoted() + " where work_id "
+        + (exclusive ? ">" : ">=") + " :start order by work_id";
     result.now_us = options_.clock();
-    statement stmt
-      = (connection_->sql().prepare << text, into(next.work_id),
-         into(next.holder_id), into(number), into(expires), into(acquired),
-         into(updated), into(exit), into(previous_exit),
-         into(next.previous_holder_id), into(size), into(state),
-         use(from, "start"));
+    statement stmt = (connection_->sql().prepare << text, into(next.work_id),
+                      into(next.holder_id), into(number), into(expires),
+                      into(acquired), into(updated), into(exit),
+                      into(previous_exit), into(next.previous_holder_id),
+                      into(size), into(state), use(from, "start"));
     for (auto more = stmt.execute(true); more; more = stmt.fetch()) {
       auto selected = query.work_id.empty()
                         ? next.work_id.starts_with(query.prefix)
@@ -921,8 +916,8 @@ failure check_on(connection& conn, const sqlite_options& options) {
     for (auto wanted : columns) {
       auto blank = wanted.find(' ');
       auto pos = found.find(std::string{wanted.substr(0, blank)});
-      auto label = "table " + name + ": column "
-                   + std::string{wanted.substr(0, blank)};
+      auto label
+        = "table " + name + ": column " + std::string{wanted.substr(0, blank)};
       if (pos == found.end())
         problems.push_back(label + " is missing");
       else if (pos->second != wanted.substr(blank + 1))
@@ -931,10 +926,10 @@ failure check_on(connection& conn, const sqlite_options& options) {
     }
   };
   constexpr std::array<std::string_view, 12> lease_columns{
-    "work_id text",          "holder_id text",      "fencing_token bigint",
-    "expires_at bigint",     "exit_mode text",      "prev_exit_mode text",
-    "prev_holder_id text",   "acquired_at bigint",  "updated_at bigint",
-    "request_id bigint",     "checkpoint_seq bigint", "checkpoint blob"};
+    "work_id text",        "holder_id text",        "fencing_token bigint",
+    "expires_at bigint",   "exit_mode text",        "prev_exit_mode text",
+    "prev_holder_id text", "acquired_at bigint",    "updated_at bigint",
+    "request_id bigint",   "checkpoint_seq bigint", "checkpoint blob"};
   constexpr std::array<std::string_view, 2> counter_columns{
     "id bigint", "last_number bigint"};
   look(options.table.quoted(), lease_columns);
@@ -969,10 +964,9 @@ backend::store_ptr make_sqlite_store(const sqlite_options& options) {
 }
 
 failure check_sqlite_schema(const sqlite_options& options) {
-  return with_connection(options, false, options.timeout,
-                         [&](connection& conn) {
-                           return check_on(conn, options);
-                         });
+  return with_connection(
+    options, false, options.timeout,
+    [&](connection& conn) { return check_on(conn, options); });
 }
 
 failure apply_sqlite_schema(const sqlite_options& options) {
