@@ -492,7 +492,8 @@ BOOST_AUTO_TEST_CASE(a_table_of_another_program_can_be_shared) {
 BOOST_AUTO_TEST_CASE(passwords_of_any_kind_work_and_are_never_shown) {
   auto encode = [](std::string_view text) {
     std::string result;
-    for (unsigned char c : text) {
+    for (auto x : text) {
+      auto c = static_cast<unsigned char>(x);
       constexpr auto hex = "0123456789ABCDEF";
       result += '%';
       result += hex[c >> 4];
