@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What several commands need: the store that flags, environment and file name,
+// the configuration file, and messages in one style.
+#pragma once
+
+#include "leasehold/backend/open.hpp"
+#include "leasehold/command/command.hpp"
+#include "leasehold/config/load.hpp"
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace leasehold::app {
+
+/// "leasehold: TEXT" on standard error.
+void complain(std::string_view text);
+
+/// Reads and checks a configuration file and prints its problems. Nothing if it
+/// has errors.
+std::optional<config::file> load_config(const globals& flags);
+
+/// A store, or the exit code of the message that was printed.
+struct store_choice {
+  std::optional<backend::store_source> source;
+  int exit_code = 0;
+};
+
+/// The store of `--store`, LEASEHOLD_STORE, or the configuration file.
+store_choice choose_store(const globals& flags);
+
+/// Opens the store that a configuration names.
+store_choice open_store(const config::file& settings);
+
+/// Prints a failure and returns its exit code.
+int report(const backend::store_source& source, ec code, ec also,
+           const std::string& detail);
+
+} // namespace leasehold::app

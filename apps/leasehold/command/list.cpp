@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "leasehold/command/command.hpp"
+#include "leasehold/command/common.hpp"
+#include "leasehold/command/rows.hpp"
+#include "leasehold/exit_code.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <map>
+#include <vector>
+
+namespace leasehold::app {
+
+namespace {
+
+// Rows per call: bounds what one answer of the store takes, in time and space.
+constexpr std::uint32_t page_rows = 5000;
+
+using cells = std::vector<std::string>;
+
+std::string left_cell(const backend::row& x, std::int64_t now_us) {
+  if (x.exit != exit_mode::none)
+    return "-";
+  return approximate(duration{x.expires_us - now_us});
+}
+
+cells to_cells(const backend::row& x, std::int64_t now_us, bool wide) {
+  auto state = state_of(x, now_us);
+  auto has_holder = x.exit == exit_mode::none;
+  cells result{
+    on_one_line(x.work_id),
+    std::string{state},
+    has_holder ? on_one_line(x.holder_id) : "-",
+    std::to_string(x.number),
+    left_cell(x, now_us),
+    x.state_bytes ? short_size(*x.state_bytes) : "-",
+    approximate(duration{std::max<std::int64_t>(now_us - x.updated_us, 0)})
+      + " ago",
+    to_string(x.exit == exit_mode::none ? x.previous_exit : x.exit),
+  };
+  if (wide) {
+    result.push_back(rfc3339(x.acquired_us));
+    result.push_back(
+      x.previous_holder_id.empty() ? "-" : on_one_line(x.previous_holder_id));
+  }
+  return result;
+}
+
+// Characters, not bytes; wide enough for what people put into IDs.
+std::size_t width_of(std::string_view text) {
+  return static_cast<std::size_t>(
+    std::count_if(text.begin(), text.end(), [](char c) {
+      return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+    }));
+}
+
+void print_table(const std::vector<cells>& lines) {
+  std::vector<std::size_t> widths(lines.front().size());
+  for (auto& line : lines)
+    for (std::size_t i = 0; i < line.size(); ++i)
+      widths[i] = std::max(widths[i], width_of(line[i]));
+  std::string text;
+  for (auto& line : lines) {
+    for (std::size_t i = 0; i < line.size(); ++i) {
+      text += line[i];
+      if (i + 1 < line.size())
+        text.append(widths[i] - width_of(line[i]) + 2, ' ');
+    }
+    text += '\n';
+  }
+  std::fwrite(text.data(), 1, text.size(), stdout);
+}
+
+void print_rows(const std::vector<backend::row>& rows, std::int64_t now_us,
+                const globals& flags) {
+  if (flags.output == "name") {
+    for (auto& x : rows)
+      fmt::print("{}\n", x.work_id);
+  } else if (flags.output == "json" || flags.output == "ndjson") {
+    nlohmann::ordered_json all = nlohmann::ordered_json::array();
+    for (auto& x : rows) {
+      if (flags.output == "ndjson")
+        fmt::print("{}\n", to_json(x, now_us).dump());
+      else
+        all.push_back(to_json(x, now_us));
+    }
+    if (flags.output == "json")
+      fmt::print("{}\n", nlohmann::ordered_json{{"leases", all}}.dump(2));
+  } else {
+    auto wide = flags.output == "wide";
+    std::vector<cells> lines;
+    if (!flags.no_headers) {
+      lines.push_back({"WORK", "STATE", "HOLDER", "TOKEN", "LEFT", "STATE SIZE",
+                       "UPDATED", "LAST EXIT"});
+      if (wide) {
+        lines.back().push_back("ACQUIRED");
+        lines.back().push_back("PREVIOUS HOLDER");
+      }
+    }
+    for (auto& x : rows)
+      lines.push_back(to_cells(x, now_us, wide));
+    if (!lines.empty())
+      print_table(lines);
+    std::map<std::string_view, int> counts;
+    for (auto& x : rows)
+      ++counts[state_of(x, now_us)];
+    std::string summary;
+    for (auto& [state, n] : counts)
+      summary += fmt::format("{}{} {}", summary.empty() ? ": " : ", ", n,
+                             state);
+    if (!flags.quiet)
+      fmt::print(stderr, "{} lease{}{}\n", rows.size(),
+                 rows.size() == 1 ? "" : "s", summary);
+  }
+}
+
+int list(const globals& flags, const std::string& prefix) {
+  auto choice = choose_store(flags);
+  if (!choice.source)
+    return choice.exit_code;
+  auto session = choice.source->open();
+  std::vector<backend::row> rows;
+  backend::list_query query;
+  query.prefix = prefix;
+  query.limit = page_rows;
+  std::int64_t now_us = 0;
+  for (;;) {
+    auto got = session->list(query);
+    if (got.code != ec::none)
+      return report(*choice.source, got.code, got.also, got.detail);
+    now_us = got.now_us;
+    auto full = got.rows.size() == page_rows;
+    std::move(got.rows.begin(), got.rows.end(), std::back_inserter(rows));
+    if (!full)
+      break;
+    query.after = rows.back().work_id;
+  }
+  print_rows(rows, now_us, flags);
+  return exit_code::ok;
+}
+
+void print_details(const backend::row& x, std::int64_t now_us, bool all) {
+  auto line = [](std::string_view name, std::string_view value) {
+    fmt::print("{:<17}{}\n", name, value);
+  };
+  auto ago = [&](std::int64_t when) {
+    return fmt::format("{} ({} ago)", rfc3339(when),
+                       approximate(duration{std::max<std::int64_t>(
+                         now_us - when, 0)}));
+  };
+  line("work", on_one_line(x.work_id));
+  line("state", state_of(x, now_us));
+  line(x.exit == exit_mode::none ? "holder" : "last holder",
+       on_one_line(x.holder_id));
+  line("token", std::to_string(x.number));
+  line("left", left_cell(x, now_us));
+  line("acquired", ago(x.acquired_us));
+  line("updated", ago(x.updated_us));
+  line("exit", x.exit == exit_mode::none ? "-" : to_string(x.exit));
+  line("previous exit", to_string(x.previous_exit));
+  line("previous holder", x.previous_holder_id.empty()
+                            ? "-"
+                            : on_one_line(x.previous_holder_id));
+  line("checkpoint", x.state_bytes
+                       ? fmt::format("{} bytes", *x.state_bytes)
+                       : std::string{"none"});
+  if (x.state) {
+    constexpr std::size_t shown = 200;
+    auto text = std::string_view{*x.state};
+    auto cut = !all && text.size() > shown;
+    fmt::print("\n{}{}\n", on_one_line(cut ? text.substr(0, shown) : text),
+               cut ? " ... (--state shows all)" : "");
+  }
+}
+
+int show(const globals& flags, const std::string& work_id, bool all,
+         bool hide) {
+  if (auto problem = identifier_problem(work_id); !problem.empty()) {
+    complain(fmt::format("work ID {} {}", printable(work_id), problem));
+    return exit_code::usage;
+  }
+  auto choice = choose_store(flags);
+  if (!choice.source)
+    return choice.exit_code;
+  backend::list_query query;
+  query.work_id = work_id;
+  query.with_state = !hide;
+  auto got = choice.source->open()->list(query);
+  if (got.code != ec::none)
+    return report(*choice.source, got.code, got.also, got.detail);
+  if (got.rows.empty()) {
+    complain(fmt::format("{} has no lease in {}; nobody ever acquired it, or "
+                         "its record was deleted",
+                         printable(work_id), choice.source->display()));
+    return exit_code::no;
+  }
+  auto& x = got.rows.front();
+  if (flags.output == "json" || flags.output == "ndjson")
+    fmt::print("{}\n", to_json(x, got.now_us)
+                         .dump(flags.output == "json" ? 2 : -1));
+  else if (flags.output == "name")
+    fmt::print("{}\n", x.work_id);
+  else
+    print_details(x, got.now_us, all);
+  return exit_code::ok;
+}
+
+} // namespace
+
+void add_list(CLI::App& app, globals& flags, chosen& run) {
+  auto* cmd = app.add_subcommand("list", "Show the leases of a store");
+  cmd->group("Look");
+  cmd->footer("Examples:\n  leasehold list --store sqlite:///var/lib/l.db\n"
+              "  leasehold list shard- -o json -c leasehold.yaml | jq\n\n"
+              "held: somebody works on it. lapsed: the holder crashed or was "
+              "cut off.\nfree: released. retired: done for good.");
+  auto prefix = std::make_shared<std::string>();
+  cmd->add_option("prefix", *prefix, "Only work IDs that start so");
+  cmd->callback([&flags, &run, prefix] {
+    run = [&flags, prefix] { return list(flags, *prefix); };
+  });
+}
+
+void add_show(CLI::App& app, globals& flags, chosen& run) {
+  auto* cmd = app.add_subcommand("show", "Show one lease in full");
+  cmd->group("Look");
+  cmd->footer("Example:\n  leasehold show shard-7 -c leasehold.yaml\n\n"
+              "Exits 1 if there is no such lease.");
+  auto work_id = std::make_shared<std::string>();
+  auto all = std::make_shared<bool>(false);
+  auto hide = std::make_shared<bool>(false);
+  cmd->add_option("work", *work_id, "The work ID")->required();
+  cmd->add_flag("--state", *all, "Print all of the checkpoint");
+  cmd->add_flag("--hide-state", *hide, "Print nothing of the checkpoint");
+  cmd->callback([&flags, &run, work_id, all, hide] {
+    run = [&flags, work_id, all, hide] {
+      return show(flags, *work_id, *all, *hide);
+    };
+  });
+}
+
+} // namespace leasehold::app
