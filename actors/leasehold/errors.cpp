@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "leasehold/errors.hpp"
 
+// Reading a code needs its type ID, which CAF 1.x declares there.
+#include "leasehold/messages.hpp"
+
 #include <utility>
 
 namespace leasehold {
