@@ -240,7 +240,7 @@ std::optional<grant> lease::install(const acquire_request& request,
   x.tok = token_access::make(work_id, options_.holder_id, got.number,
                              got.expires_us);
   x.window = std::make_shared<lease_window>(*options_.clock, until);
-  x.hold = spawn<hold>(x.tok);
+  x.hold = hold_actor{spawn<hold>(x.tok)};
   // First to monitor, hence last to hear: see held::after_down.
   watches_.add(this, x.hold, [this, tok = x.tok](const caf::error&) {
     auto* entry = find(tok);
