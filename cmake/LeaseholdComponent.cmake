@@ -20,11 +20,12 @@ function(leasehold_add_component name)
   target_compile_features(${target} PUBLIC cxx_std_20)
   target_link_libraries(${target}
     PUBLIC ${arg_PUBLIC}
-    PRIVATE ${arg_PRIVATE} leasehold_warnings)
+    PRIVATE ${arg_PRIVATE} $<BUILD_INTERFACE:leasehold_warnings>)
   set_target_properties(${target} PROPERTIES
     EXPORT_NAME ${name}
     VERIFY_INTERFACE_HEADER_SETS ON
     INSTALL_RPATH "$ORIGIN")
+  install(TARGETS ${target} EXPORT leasehold_targets FILE_SET HEADERS)
 endfunction()
 
 # leasehold_add_test(actors SOURCES ... LINK ... LABELS unit)
