@@ -183,6 +183,13 @@ private:
   bool ended_ = false;
 };
 
+/// Ends a run at once, with the exit that it found.
+caf::behavior retire_again(caf::event_based_actor* self,
+                           const assignment& job) {
+  finish(self, job, retired());
+  return {[](internal::wake) {}};
+}
+
 } // namespace
 
 work_result result_of(const process::child_exit& how,
@@ -208,6 +215,10 @@ work_result result_of(const process::child_exit& how,
 worker_factory run_child(const config::pool& settings,
                          process::supervisor& children) {
   return [&settings, &children](caf::actor_system& sys, assignment job) {
+    // Done for good means for everybody: another process, or we before a
+    // restart, have retired this unit.
+    if (job.found.exit == exit_mode::retired)
+      return caf::actor{sys.spawn(retire_again, std::move(job))};
     return caf::actor{
       sys.spawn<child_worker>(std::move(job), std::ref(settings),
                               std::ref(children))};

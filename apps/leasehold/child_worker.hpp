@@ -26,7 +26,8 @@ work_result result_of(const process::child_exit& how,
 
 /// Starts one child process per run, as `settings.run` says. The worker hands
 /// the wish to stop, and the loss of the lease, to the supervisor; it ends when
-/// no process of the child's group is left. `settings` and `children` outlive
+/// no process of the child's group is left. A unit that was retired before is
+/// retired again without starting anything. `settings` and `children` outlive
 /// all workers.
 worker_factory run_child(const config::pool& settings,
                          process::supervisor& children);

@@ -93,6 +93,7 @@ class Demo:
         self.start = time.monotonic()
         self.lock = threading.Lock()
         self.events = []  # (time, node, kind, file, rest)
+        self.done_before = set()  # (node, file)
         self.nodes = []
 
     # -- what the processes say -----------------------------------------------
@@ -108,6 +109,10 @@ class Demo:
         if event is None:
             return
         kind, name, rest = event
+        if "prior=retired" in rest:
+            self.done_before.add((node, name))
+        if (node, name) in self.done_before:
+            return  # Somebody else has finished it: nothing is run again.
         with self.lock:
             self.events.append((now, node, kind, name, rest))
         text = {
