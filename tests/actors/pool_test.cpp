@@ -21,11 +21,6 @@ public:
   puppet(caf::actor_config& cfg, assignment job, on_stop stop)
     : caf::event_based_actor(cfg), job_(std::move(job)), stop_(std::move(stop)) {
     end_with(this, job_.hold);
-    if (stop_) {
-#if LEASEHOLD_CAF_017
-      set_exit_handler([this](caf::exit_msg&) { stop_(this); });
-#endif
-    }
   }
 
   void end(work_result result) {
@@ -34,7 +29,14 @@ public:
 
 protected:
   caf::behavior make_behavior() override {
-    return {
+    return exit_aware(
+      this,
+      [this](caf::exit_msg& msg) {
+        if (stop_)
+          stop_(this);
+        else
+          quit(std::move(msg.reason));
+      },
       [this](work_result& x) { end(std::move(x)); },
       [this](const std::string& what) {
         if (what == "throw")
@@ -43,8 +45,7 @@ protected:
           .request(job_.lease, 1min)
           .then([](const confirmation&) {}, [](const caf::error&) {});
       },
-      [this](ec code) { quit(code); },
-    };
+      [this](ec code) { quit(code); });
   }
 
   void on_exit() override {

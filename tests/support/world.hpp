@@ -10,6 +10,7 @@
 #if LEASEHOLD_CAF_017
 #  include <caf/scheduler/test_coordinator.hpp>
 #else
+#  include <caf/test/context.hpp>
 #  include <caf/test/fixture/deterministic.hpp> // link CAF::test
 #  include <caf/test/reporter.hpp>
 #endif
@@ -69,7 +70,12 @@ public:
 // CAF's fixture talks to CAF's own test runner; give it a reporter to talk to.
 struct reporter_setup {
   reporter_setup() {
-    static auto ptr = caf::test::reporter::make_default();
+    static auto ptr = [] {
+      auto result = caf::test::reporter::make_default();
+      // It refuses to hear of an exception in an actor outside of a test.
+      result->begin_test(std::make_shared<caf::test::context>(), "leasehold");
+      return result;
+    }();
     caf::test::reporter::instance(ptr.get());
   }
 };

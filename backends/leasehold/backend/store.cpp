@@ -38,6 +38,16 @@ std::string to_string(op_kind kind) {
   return "op_kind(" + std::to_string(index) + ")";
 }
 
+bool from_string(std::string_view name, op_kind& kind) {
+  for (std::size_t i = 0; i < kind_names.size(); ++i) {
+    if (kind_names[i] == name) {
+      kind = static_cast<op_kind>(i);
+      return true;
+    }
+  }
+  return false;
+}
+
 bool from_integer(std::uint8_t raw, op_kind& kind) {
   if (raw >= kind_names.size())
     return false;

@@ -12,6 +12,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 /// The store contract: what every place that keeps leases must do.
@@ -47,6 +48,8 @@ inline constexpr auto last_op_kind = op_kind::forget;
 
 /// "acquire", "read", ...
 std::string to_string(op_kind kind);
+
+bool from_string(std::string_view name, op_kind& kind);
 
 bool from_integer(std::uint8_t raw, op_kind& kind);
 
