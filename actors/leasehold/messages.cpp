@@ -1,39 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "leasehold/messages.hpp"
 
-#include <array>
+#include "leasehold/internal/enum_names.hpp"
 
 namespace leasehold::internal {
 
 namespace {
 
-constexpr std::array<std::string_view, 8> phase_names{
-  "idle",    "acquiring", "running", "stopping",
-  "backoff", "retired",   "dead",    "stopped"};
+constexpr enum_names<8> phases{
+  "slot_phase",
+  {"idle", "acquiring", "running", "stopping", "backoff", "retired", "dead",
+   "stopped"}};
 
 } // namespace
 
 std::string to_string(slot_phase x) {
-  auto index = static_cast<std::size_t>(x);
-  return index < phase_names.size() ? std::string{phase_names[index]}
-                                    : std::to_string(index);
+  return phases.to_string(x);
 }
 
 bool from_string(std::string_view name, slot_phase& x) {
-  for (std::size_t i = 0; i < phase_names.size(); ++i) {
-    if (phase_names[i] == name) {
-      x = static_cast<slot_phase>(i);
-      return true;
-    }
-  }
-  return false;
+  return phases.from_string(name, x);
 }
 
 bool from_integer(std::uint8_t raw, slot_phase& x) {
-  if (raw >= phase_names.size())
-    return false;
-  x = static_cast<slot_phase>(raw);
-  return true;
+  return phases.from_integer(raw, x);
 }
 
 } // namespace leasehold::internal

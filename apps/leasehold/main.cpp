@@ -2,6 +2,7 @@
 #include "leasehold/command/command.hpp"
 #include "leasehold/command/common.hpp"
 #include "leasehold/exit_code.hpp"
+#include "leasehold/nearest.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -30,47 +31,20 @@ constexpr const char* introduction
     "leasehold --help lists all commands, leasehold COMMAND --help explains "
     "one.\n";
 
-// The known command nearest to a mistyped one; empty if none is near.
-std::string nearest_command(const CLI::App& app, const std::string& typed) {
-  auto distance = [](const std::string& a, const std::string& b) {
-    std::vector<std::size_t> row(b.size() + 1);
-    for (std::size_t j = 0; j <= b.size(); ++j)
-      row[j] = j;
-    for (std::size_t i = 1; i <= a.size(); ++i) {
-      auto diagonal = std::exchange(row[0], i);
-      for (std::size_t j = 1; j <= b.size(); ++j) {
-        auto change = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-        diagonal = row[j];
-        row[j] = std::min({row[j] + 1, row[j - 1] + 1, change});
-      }
-    }
-    return row.back();
-  };
-  std::string best;
-  std::size_t least = 3; // More than two typing errors are another word.
-  for (auto* cmd : app.get_subcommands({})) {
-    if (auto n = distance(typed, cmd->get_name()); n < least) {
-      least = n;
-      best = cmd->get_name();
-    }
-  }
-  return best;
-}
-
 int complain_about(const CLI::App& app, const CLI::ParseError& err, int argc,
                    char** argv) {
   std::string text = err.what();
   std::string hint = "see leasehold --help";
   // CLI11 reports an unknown command as a missing or a surplus argument.
-  auto is_command = [&](const std::string& name) {
-    for (auto* cmd : app.get_subcommands({}))
-      if (cmd->get_name() == name)
-        return true;
-    return false;
-  };
-  if (argc > 1 && argv[1][0] != '-' && !is_command(argv[1])) {
-    text = fmt::format("there is no command \"{}\"", argv[1]);
-    if (auto near = nearest_command(app, argv[1]); !near.empty())
+  std::vector<std::string> commands;
+  for (auto* cmd : app.get_subcommands({}))
+    commands.push_back(cmd->get_name());
+  std::string typed = argc > 1 ? argv[1] : "";
+  if (!typed.empty() && typed[0] != '-'
+      && std::find(commands.begin(), commands.end(), typed)
+           == commands.end()) {
+    text = fmt::format("there is no command \"{}\"", typed);
+    if (auto near = nearest(commands, typed); !near.empty())
       hint = fmt::format("did you mean \"{}\"?", near);
   }
   while (!text.empty() && text.back() == '\n')

@@ -1,39 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "leasehold/exit_mode.hpp"
 
-#include <array>
+#include "leasehold/internal/enum_names.hpp"
 
 namespace leasehold {
 
 namespace {
 
-constexpr std::array<std::string_view, 5> names{
-  "none", "finished", "abandoned", "retired", "expired"};
+constexpr internal::enum_names<5> modes{
+  "exit_mode", {"none", "finished", "abandoned", "retired", "expired"}};
 
 } // namespace
 
 std::string to_string(exit_mode mode) {
-  auto index = static_cast<std::size_t>(mode);
-  if (index < names.size())
-    return std::string{names[index]};
-  return "exit_mode(" + std::to_string(index) + ")";
+  return modes.to_string(mode);
 }
 
 bool from_string(std::string_view name, exit_mode& mode) {
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    if (names[i] == name) {
-      mode = static_cast<exit_mode>(i);
-      return true;
-    }
-  }
-  return false;
+  return modes.from_string(name, mode);
 }
 
 bool from_integer(std::uint8_t raw, exit_mode& mode) {
-  if (raw >= names.size())
-    return false;
-  mode = static_cast<exit_mode>(raw);
-  return true;
+  return modes.from_integer(raw, mode);
 }
 
 exit_mode exit_mode_from_store(std::string_view name) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "leasehold/backend/store.hpp"
 
-#include <array>
+#include "leasehold/internal/enum_names.hpp"
+
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -10,8 +11,9 @@ namespace leasehold::backend {
 
 namespace {
 
-constexpr std::array<std::string_view, 6> kind_names{
-  "acquire", "read", "checkpoint", "renew", "release", "forget"};
+constexpr leasehold::internal::enum_names<6> kinds{
+  "op_kind",
+  {"acquire", "read", "checkpoint", "renew", "release", "forget"}};
 
 operation with_token(op_kind kind, const token& tok) {
   operation op;
@@ -32,27 +34,15 @@ outcome refused(ec code, std::string detail) {
 } // namespace
 
 std::string to_string(op_kind kind) {
-  auto index = static_cast<std::size_t>(kind);
-  if (index < kind_names.size())
-    return std::string{kind_names[index]};
-  return "op_kind(" + std::to_string(index) + ")";
+  return kinds.to_string(kind);
 }
 
 bool from_string(std::string_view name, op_kind& kind) {
-  for (std::size_t i = 0; i < kind_names.size(); ++i) {
-    if (kind_names[i] == name) {
-      kind = static_cast<op_kind>(i);
-      return true;
-    }
-  }
-  return false;
+  return kinds.from_string(name, kind);
 }
 
 bool from_integer(std::uint8_t raw, op_kind& kind) {
-  if (raw >= kind_names.size())
-    return false;
-  kind = static_cast<op_kind>(raw);
-  return true;
+  return kinds.from_integer(raw, kind);
 }
 
 operation operation::acquire(std::string work_id, std::string holder_id,

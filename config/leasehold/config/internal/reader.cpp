@@ -2,6 +2,7 @@
 #include "leasehold/config/internal/reader.hpp"
 
 #include "leasehold/identifier.hpp"
+#include "leasehold/nearest.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -65,23 +66,8 @@ std::string joined(const std::vector<std::string>& words) {
   return result;
 }
 
-std::size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j)
-    row[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    auto diagonal = std::exchange(row[0], i);
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      auto change = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, change});
-    }
-  }
-  return row.back();
-}
-
 // The keys that may stand below `path`, "" being the root.
-std::set<std::string> keys_below(const std::string& path) {
+std::vector<std::string> keys_below(const std::string& path) {
   std::set<std::string> result;
   auto prefix = path.empty() ? path : path + ".";
   for (auto& decl : all_options()) {
@@ -93,19 +79,7 @@ std::set<std::string> keys_below(const std::string& path) {
       key.remove_suffix(2);
     result.emplace(key);
   }
-  return result;
-}
-
-std::string nearest(const std::set<std::string>& keys, std::string_view typed) {
-  std::string best;
-  std::size_t least = 3;
-  for (auto& key : keys) {
-    if (auto n = distance(typed, key); n < least && n < key.size()) {
-      least = n;
-      best = key;
-    }
-  }
-  return best;
+  return {result.begin(), result.end()};
 }
 
 std::string in_words(const std::string& path) {
@@ -271,13 +245,12 @@ void reader::read_map(const YAML::Node& node, const std::string& path,
                      + " is not available in this version; remove it");
       continue;
     }
-    if (!keys.contains(key)) {
+    if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
       auto text = "unknown key " + printable(key) + " in " + in_words(path);
       if (auto near = nearest(keys, key); !near.empty())
         text += "; did you mean \"" + near + "\"?";
       else
-        text += "; it may have: "
-                + joined({keys.begin(), keys.end()});
+        text += "; it may have: " + joined(keys);
       error(where, std::move(text));
       continue;
     }
