@@ -245,8 +245,22 @@ using pool_actor = typed_actor<
   // never fails; harmless if it does not run
   caf::result<void>(stop_pool), caf::result<active_slots>(get_active_slots)>;
 
-/// What a worker is given.
 struct assignment;
+
+// -- VACUUM -------------------------------------------------------------------
+
+/// Sweeps now, besides whatever the schedule says.
+struct sweep_now {};
+
+/// How many rows a sweep deleted.
+struct swept {
+  std::uint64_t deleted = 0;
+};
+
+/// Deletes the rows of work that is done for good, now and then.
+using vacuum_actor = typed_actor<
+  // the store's errors
+  caf::result<swept>(sweep_now)>;
 
 } // namespace leasehold
 
@@ -369,12 +383,15 @@ CAF_BEGIN_TYPE_ID_BLOCK(leasehold, LEASEHOLD_FIRST_TYPE_ID)
   CAF_ADD_TYPE_ID(leasehold, (leasehold::internal::slot_is))
   CAF_ADD_TYPE_ID(leasehold, (leasehold::internal::slot_sleeps))
   CAF_ADD_TYPE_ID(leasehold, (leasehold::internal::slot_wake))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::sweep_now))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::swept))
   CAF_ADD_TYPE_ID(leasehold, (leasehold::backend_actor))
   CAF_ADD_TYPE_ID(leasehold, (leasehold::hold_actor))
   CAF_ADD_TYPE_ID(leasehold, (leasehold::lease_actor))
   CAF_ADD_TYPE_ID(leasehold, (leasehold::renewal_actor))
   CAF_ADD_TYPE_ID(leasehold, (leasehold::slot_actor))
   CAF_ADD_TYPE_ID(leasehold, (leasehold::pool_actor))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::vacuum_actor))
 CAF_END_TYPE_ID_BLOCK(leasehold)
 
 namespace leasehold {
@@ -573,6 +590,16 @@ auto inspect(Inspector& f, get_active_slots& x) {
 template <class Inspector>
 auto inspect(Inspector& f, active_slots& x) {
   return fields(f, x, field("work_ids", x.work_ids));
+}
+
+template <class Inspector>
+auto inspect(Inspector& f, sweep_now& x) {
+  return fields(f, x);
+}
+
+template <class Inspector>
+auto inspect(Inspector& f, swept& x) {
+  return fields(f, x, field("deleted", x.deleted));
 }
 
 namespace internal {

@@ -57,4 +57,10 @@ void pool_observer::on_slot_dead(std::string_view, ec, std::string_view) {
 void pool_observer::on_slot_stuck(const token&, duration) {
 }
 
+vacuum_observer::~vacuum_observer() = default;
+
+void vacuum_observer::on_sweep(duration, bool, std::uint64_t,
+                               const result_info&) {
+}
+
 } // namespace leasehold

@@ -6,6 +6,7 @@
 #include "leasehold/token.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -93,6 +94,17 @@ public:
   /// be killed. Its token is dead; its slot waits for it.
   virtual void on_slot_stuck(const token& tok, duration since);
 };
+
+/// Learns of sweeps that reached the store. Same rules as lease_observer.
+class vacuum_observer {
+public:
+  virtual ~vacuum_observer();
+
+  virtual void on_sweep(duration retention, bool include_expired,
+                        std::uint64_t deleted, const result_info& info);
+};
+
+using vacuum_observer_ptr = std::shared_ptr<vacuum_observer>;
 
 using lease_observer_ptr = std::shared_ptr<lease_observer>;
 
