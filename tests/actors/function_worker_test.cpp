@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Worker functions block a thread of their own, so these cases run on real
+// threads and real time. They wait for events, never for a time to pass.
+#include "leasehold/backend/memory.hpp"
+#include "leasehold/backend_actor.hpp"
+#include "leasehold/lease_actor.hpp"
+#include "leasehold/pool.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <chrono>
+#include <future>
+#include <stdexcept>
+
+using namespace leasehold;
+using namespace std::chrono_literals;
+
+namespace {
+
+// Only reached when something is broken.
+constexpr auto patience = 20s;
+
+struct fixture {
+  config_base<caf::id_block::leasehold> cfg;
+  caf::actor_system sys{cfg};
+  backend::memory_store data;
+  backend_actor store = spawn_backend(sys, data.share());
+  lease_actor lease;
+  pool_actor pool;
+  std::promise<caf::error> ended;
+
+  explicit fixture(duration ttl = 30s) {
+    lease_options options;
+    options.holder_id = "node-a";
+    options.ttl = ttl;
+    lease = *spawn_lease(sys, store, options);
+  }
+
+  ~fixture() {
+    for (auto& hdl : {caf::actor_cast<caf::actor>(pool),
+                      caf::actor_cast<caf::actor>(lease),
+                      caf::actor_cast<caf::actor>(store)})
+      if (hdl)
+        caf::anon_send_exit(hdl, caf::exit_reason::user_shutdown);
+  }
+
+  void run(work_function fn) {
+    pool_options options;
+    options.lease = lease;
+    options.work_ids = {"w"};
+    options.work = run_function(std::move(fn));
+    options.timing.backoff = 1h;
+    pool = *spawn_pool(sys, options);
+    sys.spawn([this](caf::event_based_actor* self) {
+      post(self, run_pool{}).request(pool, caf::infinite).then(
+        [this](const pool_result&) { ended.set_value({}); },
+        [this](const caf::error& err) { ended.set_value(err); });
+      return caf::behavior{[](int) {}};
+    });
+  }
+
+  caf::error wait_for_end() {
+    auto result = ended.get_future();
+    BOOST_TEST_REQUIRE(
+      (result.wait_for(patience) == std::future_status::ready));
+    return result.get();
+  }
+
+  backend::row row() {
+    backend::list_query query;
+    query.work_id = "w";
+    query.with_state = true;
+    return data.list(query).rows.at(0);
+  }
+};
+
+struct short_leases : fixture {
+  short_leases() : fixture(400ms) {
+    // nop
+  }
+};
+
+} // namespace
+
+BOOST_AUTO_TEST_SUITE(function_worker_suite)
+
+// contract 127, 128, 148
+BOOST_FIXTURE_TEST_CASE(a_function_stores_progress_and_its_result, fixture) {
+  run([](work_context& job) {
+    if (job.token().work_id() != "w" || job.found().state
+        || job.stop_requested() || job.window_left() <= 0s)
+      return failed_for_good("a strange start");
+    for (auto step : {"1", "2", "3"})
+      if (auto err = job.checkpoint(step))
+        return failed_for_good(render(err));
+    return retired();
+  });
+  BOOST_TEST(!wait_for_end());
+  BOOST_TEST(row().state.value() == "3");
+  BOOST_TEST((row().exit == exit_mode::retired));
+}
+
+// contract 131: the stop flag and the refusal reach a function that blocks
+BOOST_FIXTURE_TEST_CASE(a_fenced_function_is_woken_and_refused, short_leases) {
+  std::promise<void> started;
+  std::promise<std::pair<bool, ec>> seen;
+  run([&](work_context& job) {
+    started.set_value();
+    auto waited = job.wait_for(patience);
+    seen.set_value({waited, code_of(job.checkpoint("late"))});
+    return failed_for_good("fenced");
+  });
+  started.get_future().wait();
+  auto mine = row();
+  auto tok = internal::token_access::make("w", mine.holder_id, mine.number,
+                                          mine.expires_us);
+  std::vector<backend::operation> ops{
+    backend::operation::release(tok, exit_mode::abandoned),
+    backend::operation::acquire("w", "thief", 1h)};
+  for (auto& got : data.execute(ops))
+    BOOST_TEST_REQUIRE(got.ok());
+  auto [waited, answer] = seen.get_future().get();
+  BOOST_TEST(!waited);
+  BOOST_TEST((answer == ec::fenced));
+  BOOST_TEST(row().holder_id == "thief");
+  BOOST_TEST(!row().state.has_value());
+  post_anon(pool, stop_pool{});
+  wait_for_end();
+}
+
+// contract 137, 190, 192
+BOOST_FIXTURE_TEST_CASE(a_stopped_pool_wakes_a_function_that_waits, fixture) {
+  std::promise<void> started;
+  run([&](work_context& job) {
+    started.set_value();
+    job.wait_for(patience);
+    return work_result{ec::cancelled, "asked to stop", "so far"};
+  });
+  started.get_future().wait();
+  post_anon(pool, stop_pool{});
+  BOOST_TEST(!wait_for_end());
+  BOOST_TEST((row().exit == exit_mode::abandoned));
+  BOOST_TEST(row().state.value() == "so far");
+}
+
+// contract 145
+BOOST_FIXTURE_TEST_CASE(an_exception_releases_nothing, fixture) {
+  std::promise<void> threw;
+  run([&](work_context&) -> work_result {
+    threw.set_value();
+    throw std::runtime_error("boom");
+  });
+  threw.get_future().wait();
+  post_anon(pool, stop_pool{});
+  wait_for_end();
+  BOOST_TEST((row().exit == exit_mode::none));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
