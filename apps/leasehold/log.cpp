@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <ctime>
 
+#include <poll.h>
 #include <unistd.h>
 
 namespace leasehold::app {
@@ -41,6 +42,15 @@ std::string quoted(const std::string& text) {
     -1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
+// How long a line waits for a slow reader.
+constexpr int patience_ms = 100;
+
+bool has_room(int wait_ms) {
+  pollfd fd{STDERR_FILENO, POLLOUT, 0};
+  // Errors are for write() to find.
+  return ::poll(&fd, 1, wait_ms) != 0;
+}
+
 std::string wall_clock(const char* format, bool utc) {
   auto now = std::time(nullptr);
   std::tm parts{};
@@ -66,6 +76,22 @@ void logger::write(log_level level, std::string_view event,
                    std::initializer_list<log_field> fields) {
   if (!shows(level))
     return;
+  auto line = format(level, event, fields);
+  std::lock_guard guard{mtx_};
+  if (!has_room(lost_lines_ == 0 ? patience_ms : 0)) {
+    ++lost_lines_;
+    return;
+  }
+  if (lost_lines_ > 0)
+    line.insert(0, format(log_level::warning, "log_lines_lost",
+                          {{"lines", std::to_string(lost_lines_)}}));
+  lost_lines_ = 0;
+  // A log that cannot be written must not stop the work.
+  [[maybe_unused]] auto n = ::write(STDERR_FILENO, line.data(), line.size());
+}
+
+std::string logger::format(log_level level, std::string_view event,
+                           std::initializer_list<log_field> fields) const {
   std::string line;
   if (format_ == log_format::json) {
     nlohmann::ordered_json entry;
@@ -88,10 +114,7 @@ void logger::write(log_level level, std::string_view event,
   }
   if (journald_)
     line.insert(0, priorities.at(static_cast<std::size_t>(level)));
-  line += '\n';
-  std::lock_guard guard{mtx_};
-  // A log that cannot be written must not stop the work.
-  [[maybe_unused]] auto n = ::write(STDERR_FILENO, line.data(), line.size());
+  return line + '\n';
 }
 
 } // namespace leasehold::app

@@ -35,15 +35,20 @@ public:
     return level <= level_;
   }
 
-  /// `event` is a stable name such as `acquired`.
+  /// `event` is a stable name such as `acquired`. Lines for a reader that
+  /// stands still are dropped and counted: renewals must not wait for it.
   void write(log_level level, std::string_view event,
              std::initializer_list<log_field> fields);
 
 private:
+  std::string format(log_level level, std::string_view event,
+                     std::initializer_list<log_field> fields) const;
+
   log_level level_;
   log_format format_;
   bool journald_;
   std::mutex mtx_;
+  std::uint64_t lost_lines_ = 0;
 };
 
 } // namespace leasehold::app

@@ -132,7 +132,11 @@ void pool_log::on_slot_lost(const token& tok, ec cause, std::string_view) {
 void pool_log::on_slot_backoff(std::string_view work_id, const token& tok,
                                ec cause, std::string_view detail,
                                duration pause) {
-  log_.write(log_level::warning, "backoff",
+  // Before there is a lease, an outage concerns all work alike and has a line
+  // of its own.
+  auto level = tok.empty() && is_outage(cause) ? log_level::debug
+                                               : log_level::warning;
+  log_.write(level, "backoff",
              {{"pool", pool_},
               {"work", std::string{work_id}},
               {"token", tok.empty() ? "-" : number_of(tok)},
@@ -161,6 +165,14 @@ void pool_log::on_slot_dead(std::string_view work_id, ec cause,
               {"work", std::string{work_id}},
               {"reason", to_string(cause)},
               {"detail", std::string{detail}}});
+}
+
+void pool_log::on_slot_stuck(const token& tok, duration since) {
+  log_.write(log_level::error, "stuck",
+             {{"pool", pool_},
+              {"work", tok.work_id()},
+              {"token", number_of(tok)},
+              {"for", approximate(since)}});
 }
 
 } // namespace leasehold::app

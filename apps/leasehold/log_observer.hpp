@@ -83,6 +83,8 @@ public:
   void on_slot_dead(std::string_view work_id, ec cause,
                     std::string_view detail) override;
 
+  void on_slot_stuck(const token& tok, duration since) override;
+
 private:
   logger& log_;
   std::string pool_;

@@ -9,11 +9,13 @@
 
 #include <algorithm>
 #include <csignal>
-#include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <string>
-#include <utility>
 #include <vector>
+
+#include <fcntl.h>
+#include <unistd.h>
 
 namespace leasehold::app {
 
@@ -31,30 +33,133 @@ constexpr const char* introduction
     "leasehold --help lists all commands, leasehold COMMAND --help explains "
     "one.\n";
 
-int complain_about(const CLI::App& app, const CLI::ParseError& err, int argc,
-                   char** argv) {
-  std::string text = err.what();
-  std::string hint = "see leasehold --help";
-  // CLI11 reports an unknown command as a missing or a surplus argument.
-  std::vector<std::string> commands;
-  for (auto* cmd : app.get_subcommands({}))
-    commands.push_back(cmd->get_name());
-  std::string typed = argc > 1 ? argv[1] : "";
-  if (!typed.empty() && typed[0] != '-'
-      && std::find(commands.begin(), commands.end(), typed)
-           == commands.end()) {
-    text = fmt::format("there is no command \"{}\"", typed);
-    if (auto near = nearest(commands, typed); !near.empty())
-      hint = fmt::format("did you mean \"{}\"?", near);
+// A file or a socket that got the number of a closed standard stream would
+// receive what is meant for that stream.
+void open_standard_streams() {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd)
+    if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd)
+      std::_Exit(exit_code::bug);
+}
+
+std::vector<std::string> names_of(const std::vector<CLI::App*>& commands) {
+  std::vector<std::string> result;
+  for (auto* cmd : commands)
+    result.push_back(cmd->get_name());
+  return result;
+}
+
+/// What the words of a command line name, as far as the program knows them.
+struct reading {
+  CLI::App* command = nullptr;
+  /// "schema "; empty in front of the first command.
+  std::string path;
+  /// The first word that should be a command and is none.
+  std::string unknown_command;
+  /// The first unknown option.
+  std::string unknown_option;
+};
+
+CLI::Option* find_option(const reading& at, const std::string& name) {
+  for (auto* cmd = at.command; cmd != nullptr; cmd = cmd->get_parent())
+    if (auto* found = cmd->get_option_no_throw(name))
+      return found;
+  return nullptr;
+}
+
+reading read_words(CLI::App& app, const std::vector<std::string>& words) {
+  reading result;
+  result.command = &app;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    auto& word = words[i];
+    if (word == "--")
+      break;
+    if (word.size() > 1 && word.front() == '-') {
+      auto name = word[1] == '-' ? word.substr(0, word.find('='))
+                                 : word.substr(0, 2);
+      auto* option = find_option(result, name);
+      if (option == nullptr) {
+        result.unknown_option = word[1] == '-' ? name : word;
+        break;
+      }
+      if (option->get_items_expected_max() > 0 && name == word)
+        ++i; // its value
+      continue;
+    }
+    auto commands = result.command->get_subcommands({});
+    if (commands.empty())
+      continue;
+    auto next = std::find_if(
+      commands.begin(), commands.end(),
+      [&](auto* command) { return command->get_name() == word; });
+    if (next == commands.end()) {
+      result.unknown_command = word;
+      break;
+    }
+    result.command = *next;
+    result.path += word + ' ';
   }
+  return result;
+}
+
+std::vector<std::string> option_names(const reading& at) {
+  std::vector<std::string> result;
+  for (auto* cmd = at.command; cmd != nullptr; cmd = cmd->get_parent())
+    for (auto* option : cmd->get_options())
+      for (auto& name : option->get_lnames())
+        result.push_back("--" + name);
+  return result;
+}
+
+std::string did_you_mean(const std::vector<std::string>& known,
+                         const std::string& typed,
+                         const std::string& otherwise) {
+  auto near = nearest(known, typed);
+  return near.empty() ? otherwise : fmt::format("did you mean \"{}\"?", near);
+}
+
+// CLI11 reports both as a missing or a surplus argument.
+std::string explain_mistake(CLI::App& app,
+                            const std::vector<std::string>& words,
+                            const CLI::ParseError& err) {
+  auto at = read_words(app, words);
+  auto hint = fmt::format("see leasehold {}--help", at.path);
+  if (!at.unknown_option.empty()) {
+    if (at.unknown_option.starts_with("--"))
+      hint = did_you_mean(option_names(at), at.unknown_option, hint);
+    else if (at.command != &app)
+      hint = fmt::format("if that is no option, write: leasehold {}-- {}",
+                         at.path, at.unknown_option);
+    return fmt::format("there is no option \"{}\"; {}", at.unknown_option,
+                       hint);
+  }
+  auto commands = names_of(at.command->get_subcommands({}));
+  if (!at.unknown_command.empty())
+    return fmt::format("there is no command \"{}{}\"; {}", at.path,
+                       at.unknown_command,
+                       did_you_mean(commands, at.unknown_command, hint));
+  if (!commands.empty() && at.command != &app)
+    return fmt::format("{}needs one of {}; {}", at.path,
+                       fmt::join(commands, ", "), hint);
+  std::string text = err.what();
   while (!text.empty() && text.back() == '\n')
     text.pop_back();
-  complain(fmt::format("{}; {}", text, hint));
-  return exit_code::usage;
+  return fmt::format("{}; {}", text, hint);
+}
+
+// Options of all commands stand in the main help only.
+void point_to_main_help(CLI::App& app) {
+  for (auto* cmd : app.get_subcommands({})) {
+    auto text = cmd->get_footer();
+    cmd->footer(text + (text.empty() ? "" : "\n\n")
+                + "Options of all commands, such as --store and --output: "
+                  "leasehold --help");
+    point_to_main_help(*cmd);
+  }
 }
 
 int run_program(int argc, char** argv) {
-  CLI::App app{"leasehold runs work under leases and hands its progress over"};
+  CLI::App app{"leasehold runs work under leases and hands its progress over",
+               "leasehold"};
   app.set_version_flag("-V,--version", "leasehold " LEASEHOLD_VERSION);
   app.fallthrough();
   app.require_subcommand(0, 1);
@@ -69,8 +174,9 @@ int run_program(int argc, char** argv) {
                 "table, wide, json, ndjson or name")
     ->envname("LEASEHOLD_OUTPUT")
     ->check(CLI::IsMember({"table", "wide", "json", "ndjson", "name"}));
-  app.add_option("--timeout", flags.timeout, "Longest wait for the store")
-    ->capture_default_str();
+  app.add_option("--timeout", flags.timeout,
+                 "Longest wait for the store; if left out that of the file, "
+                 "or 5s");
   app.add_option("--log-format", flags.log_format, "text or json")
     ->envname("LEASEHOLD_LOG_FORMAT")
     ->check(CLI::IsMember({"text", "json"}));
@@ -84,19 +190,26 @@ int run_program(int argc, char** argv) {
   add_show(app, flags, run);
   add_schema(app, flags, run);
   add_config(app, flags, run);
+  point_to_main_help(app);
+  std::vector<std::string> words{argv + 1, argv + argc};
+  if (!words.empty() && words.front() == "help") {
+    words.erase(words.begin());
+    words.emplace_back("--help");
+  }
   try {
-    app.parse(argc, argv);
+    app.parse(std::vector<std::string>{words.rbegin(), words.rend()});
   } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", app.help());
+    print(app.help());
     return exit_code::ok;
   } catch (const CLI::CallForVersion& x) {
-    fmt::print("{}\n", x.what());
+    print(std::string{x.what()} + '\n');
     return exit_code::ok;
   } catch (const CLI::ParseError& x) {
-    return complain_about(app, x, argc, argv);
+    complain(explain_mistake(app, words, x));
+    return exit_code::usage;
   }
   if (!run) {
-    fmt::print("{}", introduction);
+    print(introduction);
     return exit_code::ok;
   }
   return run();
@@ -107,11 +220,14 @@ int run_program(int argc, char** argv) {
 } // namespace leasehold::app
 
 int main(int argc, char** argv) {
+  using namespace leasehold::app;
+  open_standard_streams();
   // A reader that went away (| head) ends the output, not with a message.
+  std::signal(SIGPIPE, SIG_DFL);
   try {
-    return leasehold::app::run_program(argc, argv);
+    return finish_output(run_program(argc, argv));
   } catch (const std::exception& x) {
-    leasehold::app::complain(fmt::format("{}", x.what()));
-    return leasehold::app::exit_code::bug;
+    complain(x.what());
+    return exit_code::bug;
   }
 }

@@ -232,6 +232,12 @@ int run_pools(const config::file& settings,
     options.max_state_bytes
       = std::max(options.max_state_bytes,
                  static_cast<std::size_t>(pool.max_state_bytes));
+  options.on_output_lost = [&log](int code) {
+    log.write(log_level::warning, "output_lost",
+              {{"detail", fmt::format("standard output takes no more lines of "
+                                      "commands: {}",
+                                      std::strerror(code))}});
+  };
   options.on_guard_lost = [&log] {
     log.write(log_level::error, "guard_lost",
               {{"detail", "the helper process that ends our children if we "

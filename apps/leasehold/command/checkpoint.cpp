@@ -22,12 +22,15 @@ int refused(const checkpoint_result& got) {
   return got.exit_code;
 }
 
+// No pool may take more; what this one takes, its runner knows and says.
+constexpr std::size_t largest_state = 512u * 1024 * 1024;
+
 int put() {
-  auto state = process::read_state(std::cin, default_max_state_bytes);
+  auto state = process::read_state(std::cin, largest_state);
   if (!state) {
     complain(fmt::format("checkpoint: the state on standard input is larger "
                          "than {} bytes; store less, or a reference to it",
-                         default_max_state_bytes));
+                         largest_state));
     return exit_code::bad_data;
   }
   auto got = checkpoint_client::from_environment().put(std::move(*state));
@@ -40,16 +43,16 @@ int get() {
     return refused(got);
   if (!got.state)
     return exit_code::no;
-  std::cout.write(got.state->data(),
-                  static_cast<std::streamsize>(got.state->size()));
-  return std::cout.flush() ? exit_code::ok : exit_code::bug;
+  print(*got.state);
+  return exit_code::ok;
 }
 
 int window() {
   auto got = checkpoint_client::from_environment().window();
   if (!got.ok())
     return refused(got);
-  fmt::print("{:.3f}\n", static_cast<double>(got.window_left.count()) / 1e6);
+  print(fmt::format("{:.3f}\n",
+                    static_cast<double>(got.window_left.count()) / 1e6));
   return got.stop_requested ? exit_code::no : exit_code::ok;
 }
 

@@ -23,7 +23,8 @@ struct globals {
   std::string store;
   std::string config;
   std::string output = "table";
-  std::string timeout = "5s";
+  /// Empty unless it was given.
+  std::string timeout;
   std::string log_format = "text";
   bool no_headers = false;
   int verbose = 0;

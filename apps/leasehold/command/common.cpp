@@ -5,13 +5,30 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <utility>
 
 namespace leasehold::app {
 
 namespace {
+
+using namespace std::chrono_literals;
+
+constexpr duration default_timeout = 5s;
+// What a store takes.
+constexpr duration shortest_timeout = 100ms;
+constexpr duration longest_timeout = 10min;
+
+// Of the first failure to write data; 0 for none.
+int output_error = 0;
+
+void flush_output() {
+  if (std::fflush(stdout) != 0 && output_error == 0)
+    output_error = errno;
+}
 
 std::optional<std::string> from_environment(const std::string& name) {
   if (auto* value = std::getenv(name.c_str()))
@@ -31,16 +48,38 @@ store_choice parse_store(const std::string& url,
 
 } // namespace
 
+void print(std::string_view text) {
+  if (output_error == 0
+      && std::fwrite(text.data(), 1, text.size(), stdout) != text.size())
+    output_error = errno;
+}
+
+int finish_output(int code) {
+  flush_output();
+  if (output_error == 0)
+    return code;
+  complain(fmt::format("cannot write to standard output: {}",
+                       std::strerror(output_error)));
+  return exit_code::output_failed;
+}
+
+void tell(std::string_view text) {
+  // In the order in which it was said, where both streams end in one place.
+  flush_output();
+  auto line = std::string{text} + '\n';
+  std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
 void complain(std::string_view text) {
-  fmt::print(stderr, "leasehold: {}\n", text);
+  tell(fmt::format("leasehold: {}", text));
 }
 
 std::optional<config::file> load_config(const globals& flags) {
   auto loaded = config::load_file(flags.config, from_environment);
   for (auto& problem : loaded.problems)
-    fmt::print(stderr, "{}\n", config::to_string(problem, flags.config));
+    tell(config::to_string(problem, flags.config));
   if (!loaded.problems.empty())
-    fmt::print(stderr, "{}\n", config::summary(loaded.problems));
+    tell(config::summary(loaded.problems));
   if (!loaded.ok())
     return std::nullopt;
   return std::move(loaded.value);
@@ -59,21 +98,28 @@ store_choice open_store(const config::file& settings) {
 }
 
 store_choice choose_store(const globals& flags) {
-  auto timeout = parse_duration(flags.timeout);
-  if (!timeout || *timeout <= duration::zero()) {
-    complain(fmt::format("--timeout {}: expected {}", flags.timeout,
-                         duration_hint));
-    return {std::nullopt, exit_code::usage};
+  std::optional<duration> timeout;
+  if (!flags.timeout.empty()) {
+    timeout = parse_duration(flags.timeout);
+    if (!timeout || *timeout < shortest_timeout || *timeout > longest_timeout) {
+      complain(fmt::format("--timeout {}: expected {}, from {} to {}",
+                           flags.timeout, duration_hint,
+                           format_duration(shortest_timeout),
+                           format_duration(longest_timeout)));
+      return {std::nullopt, exit_code::usage};
+    }
   }
   if (!flags.store.empty()) {
     backend::store_options options;
-    options.timeout = *timeout;
+    options.timeout = timeout.value_or(default_timeout);
     return parse_store(flags.store, options);
   }
   if (!flags.config.empty()) {
     auto settings = load_config(flags);
     if (!settings)
       return {std::nullopt, exit_code::bad_config};
+    if (timeout)
+      settings->store.timeout = *timeout;
     return open_store(*settings);
   }
   complain("which store? Name it with --store URL, with LEASEHOLD_STORE, or "
@@ -83,8 +129,13 @@ store_choice choose_store(const globals& flags) {
 
 int report(const backend::store_source& source, ec code, ec also,
            const std::string& detail) {
-  complain(fmt::format("store {}: {}", source.display(),
-                       detail.empty() ? std::string{explain(code)} : detail));
+  constexpr std::string_view remedy = "leasehold schema apply";
+  auto text = detail.empty() ? std::string{explain(code)} : detail;
+  if (also == ec::schema_missing && text.find(remedy) == std::string::npos)
+    text += fmt::format("{}create it with: {}",
+                        text.find('\n') == std::string::npos ? "; " : "\n",
+                        remedy);
+  complain(fmt::format("store {}: {}", source.display(), text));
   return exit_code_of(code, also);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What several commands need: the store that flags, environment and file name,
-// the configuration file, and messages in one style.
+// the configuration file, data on standard output, and messages in one style.
 #pragma once
 
 #include "leasehold/backend/open.hpp"
@@ -13,6 +13,17 @@
 #include <string_view>
 
 namespace leasehold::app {
+
+/// Data, on standard output. A failure is kept for `finish_output`.
+void print(std::string_view text);
+
+/// Writes out what was printed. Returns `code`, or the code of a failure to
+/// print, which it has reported.
+int finish_output(int code);
+
+/// A line on standard error. Whether anybody can read it makes no difference to
+/// what the program does, so failures are ignored.
+void tell(std::string_view text);
 
 /// "leasehold: TEXT" on standard error.
 void complain(std::string_view text);

@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <map>
 #include <vector>
 
@@ -72,24 +71,31 @@ void print_table(const std::vector<cells>& lines) {
     }
     text += '\n';
   }
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  print(text);
+}
+
+// Somebody may have written bytes by hand that are not UTF-8.
+std::string to_text(const nlohmann::ordered_json& what, int indent) {
+  return what.dump(indent, ' ', false,
+                   nlohmann::ordered_json::error_handler_t::replace)
+         + '\n';
 }
 
 void print_rows(const std::vector<backend::row>& rows, std::int64_t now_us,
                 const globals& flags) {
   if (flags.output == "name") {
     for (auto& x : rows)
-      fmt::print("{}\n", x.work_id);
+      print(x.work_id + "\n");
   } else if (flags.output == "json" || flags.output == "ndjson") {
     nlohmann::ordered_json all = nlohmann::ordered_json::array();
     for (auto& x : rows) {
       if (flags.output == "ndjson")
-        fmt::print("{}\n", to_json(x, now_us).dump());
+        print(to_text(to_json(x, now_us), -1));
       else
         all.push_back(to_json(x, now_us));
     }
     if (flags.output == "json")
-      fmt::print("{}\n", nlohmann::ordered_json{{"leases", all}}.dump(2));
+      print(to_text({{"leases", all}}, 2));
   } else {
     auto wide = flags.output == "wide";
     std::vector<cells> lines;
@@ -113,8 +119,8 @@ void print_rows(const std::vector<backend::row>& rows, std::int64_t now_us,
       summary += fmt::format("{}{} {}", summary.empty() ? ": " : ", ", n,
                              state);
     if (!flags.quiet)
-      fmt::print(stderr, "{} lease{}{}\n", rows.size(),
-                 rows.size() == 1 ? "" : "s", summary);
+      tell(fmt::format("{} lease{}{}", rows.size(),
+                       rows.size() == 1 ? "" : "s", summary));
   }
 }
 
@@ -145,7 +151,7 @@ int list(const globals& flags, const std::string& prefix) {
 
 void print_details(const backend::row& x, std::int64_t now_us, bool all) {
   auto line = [](std::string_view name, std::string_view value) {
-    fmt::print("{:<17}{}\n", name, value);
+    print(fmt::format("{:<17}{}\n", name, value));
   };
   auto ago = [&](std::int64_t when) {
     return fmt::format("{} ({} ago)", rfc3339(when),
@@ -172,8 +178,9 @@ void print_details(const backend::row& x, std::int64_t now_us, bool all) {
     constexpr std::size_t shown = 200;
     auto text = std::string_view{*x.state};
     auto cut = !all && text.size() > shown;
-    fmt::print("\n{}{}\n", on_one_line(cut ? text.substr(0, shown) : text),
-               cut ? " ... (--state shows all)" : "");
+    print(fmt::format("\n{}{}\n",
+                      on_one_line(cut ? text.substr(0, shown) : text),
+                      cut ? " ... (--state shows all)" : ""));
   }
 }
 
@@ -200,10 +207,9 @@ int show(const globals& flags, const std::string& work_id, bool all,
   }
   auto& x = got.rows.front();
   if (flags.output == "json" || flags.output == "ndjson")
-    fmt::print("{}\n", to_json(x, got.now_us)
-                         .dump(flags.output == "json" ? 2 : -1));
+    print(to_text(to_json(x, got.now_us), flags.output == "json" ? 2 : -1));
   else if (flags.output == "name")
-    fmt::print("{}\n", x.work_id);
+    print(x.work_id + "\n");
   else
     print_details(x, got.now_us, all);
   return exit_code::ok;

@@ -36,6 +36,11 @@ int run_pool_command(const globals& flags, const std::string& holder,
     complain("which pools? Name their file with --config FILE");
     return exit_code::usage;
   }
+  if (!flags.timeout.empty()) {
+    complain("--timeout: pools take it from their file; set store.timeout in "
+             + flags.config);
+    return exit_code::usage;
+  }
   auto settings = load_config(flags);
   if (!settings)
     return exit_code::bad_config;

@@ -15,7 +15,7 @@ int print_schema(const globals& flags) {
   if (!choice.source)
     return choice.exit_code;
   for (auto& statement : choice.source->schema_statements())
-    fmt::print("{};\n", statement);
+    print(statement + ";\n");
   return exit_code::ok;
 }
 
@@ -27,8 +27,8 @@ int check_schema(const globals& flags) {
   if (!got.ok())
     return report(*choice.source, got.code, got.also, got.detail);
   if (!flags.quiet)
-    fmt::print(stderr, "store {}: the schema is right\n",
-               choice.source->display());
+    tell(fmt::format("store {}: the schema is right",
+                     choice.source->display()));
   return exit_code::ok;
 }
 
@@ -38,15 +38,15 @@ int apply_schema(const globals& flags, bool dry_run, bool show_sql) {
     return choice.exit_code;
   if (dry_run || show_sql)
     for (auto& statement : choice.source->schema_statements())
-      fmt::print("{};\n", statement);
+      print(statement + ";\n");
   if (dry_run)
     return exit_code::ok;
   auto got = choice.source->apply_schema();
   if (!got.ok())
     return report(*choice.source, got.code, got.also, got.detail);
   if (!flags.quiet)
-    fmt::print(stderr, "store {}: the schema is in place\n",
-               choice.source->display());
+    tell(fmt::format("store {}: the schema is in place",
+                     choice.source->display()));
   return exit_code::ok;
 }
 
