@@ -229,7 +229,7 @@ std::optional<grant> lease::install(const acquire_request& request,
   if (auto pos = held_.find(work_id); pos != held_.end()) {
     // A new grant proves that the older token is superseded.
     lose(pos->second, ec::fenced, ec::none, "acquired anew by this process");
-    held_.erase(pos);
+    erase(work_id);
   }
   // A repeated request may be answered with a grant that is older than it.
   auto lasts = std::min(options_.ttl, duration{got.expires_us - got.now_us});
@@ -339,6 +339,13 @@ lease::held* lease::find(const token& tok) {
   return &pos->second;
 }
 
+void lease::erase(const std::string& work_id) {
+  auto node = held_.extract(work_id);
+  if (!node.empty())
+    for (auto& answer : node.mapped().after_down)
+      answer();
+}
+
 caf::error lease::dead(const token& tok) {
   auto* entry = find(tok);
   if (entry == nullptr || entry->stopped)
@@ -410,7 +417,7 @@ caf::result<confirmation> lease::release(release_request& request) {
         entry->unanswered_release = mode;
       else if (got.ok() || got.code == ec::fenced
                || got.code == ec::lease_expired)
-        held_.erase(tok.work_id());
+        erase(tok.work_id());
     }
     settle(tok, "Release", got, left, promise);
     if (got.ok())
@@ -428,7 +435,7 @@ caf::result<confirmation> lease::forget(forget_request& request) {
                                             const departure& left) {
            options_.observer->on_forget(tok, info_of(got, left));
            if (find(tok) != nullptr && (got.ok() || got.code == ec::fenced))
-             held_.erase(tok.work_id());
+             erase(tok.work_id());
            settle(tok, "Forget", got, left, promise);
            if (got.ok())
              hint(tok.work_id());

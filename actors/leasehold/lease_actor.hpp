@@ -116,6 +116,9 @@ private:
 
   held* find(const token& tok);
 
+  /// Takes an entry out of the books; whoever still waits is answered.
+  void erase(const std::string& work_id);
+
   /// Why a call with `tok` must not reach the store; no error if it may.
   caf::error dead(const token& tok);
 

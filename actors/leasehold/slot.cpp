@@ -61,8 +61,11 @@ slot::behavior_type slot::make_behavior() {
     [this](const slot_stop& request) {
       stopping_ = true;
       if (run_ && run_->worker) {
+        // Not a kill: a worker that owns more than itself, a child process say,
+        // must have ended all of it before the lease is released.
         if (request.now)
-          ask_worker(caf::exit_reason::kill, duration::zero());
+          ask_worker(fail(ec::cancelled, "stopped at once"),
+                     duration::zero());
         else
           ask_worker(caf::exit_reason::user_shutdown,
                      options_->timing.grace);
@@ -86,8 +89,13 @@ slot::behavior_type slot::make_behavior() {
 }
 
 void slot::on_exit() {
-  if (run_ && run_->worker)
-    caf::anon_send_exit(run_->worker, caf::exit_reason::user_shutdown);
+  // Only if this actor failed in the middle of a run: let the lease lapse, or
+  // our own process would keep it from our successor for ever.
+  if (run_) {
+    post_anon(options_->lease, stop_request{run_->held.tok});
+    if (run_->worker)
+      caf::anon_send_exit(run_->worker, caf::exit_reason::user_shutdown);
+  }
   run_.reset();
   pool_ = nullptr;
 }
@@ -141,8 +149,13 @@ void slot::begin(grant& won) {
                  run_->control};
   try {
     run_->worker = options_->work(system(), std::move(job));
+    if (!run_->worker)
+      run_->result
+        = work_result{ec::work_threw, "the factory made no worker", {}};
   } catch (const std::exception& x) {
     run_->result = work_result{ec::work_threw, x.what(), {}};
+  }
+  if (!run_->worker) {
     conclude();
     return;
   }
@@ -191,15 +204,15 @@ void slot::escalate() {
   auto step = ++run_->escalations;
   run_->escalate_at.reset();
   if (step == 1) {
-    ask_worker(run_->lost == ec::none ? caf::error{caf::exit_reason::kill}
-                                      : fail(run_->lost, run_->lost_detail),
-               duration::zero());
+    auto why = run_->lost == ec::none ? ec::cancelled : run_->lost;
+    ask_worker(fail(why, run_->lost_detail), duration::zero());
     return;
   }
   if (step == 2) {
-    send_exit(run_->worker, caf::exit_reason::kill);
-    options_->observer->on_slot_stuck(run_->held.tok, options_->timing.grace);
+    ask_worker(caf::exit_reason::kill, duration::zero());
+    return;
   }
+  options_->observer->on_slot_stuck(run_->held.tok, options_->timing.grace);
   // A function that does not return cannot be helped. Nothing keeps its lease
   // alive from here on; in a shutdown nobody waits for it.
   post(this, stop_request{run_->held.tok}).send(options_->lease);

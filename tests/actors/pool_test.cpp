@@ -366,6 +366,47 @@ BOOST_AUTO_TEST_CASE(a_factory_that_throws_is_work_that_threw) {
   BOOST_TEST(logged("backoff w work_threw 1s"));
 }
 
+BOOST_AUTO_TEST_CASE(a_factory_without_a_worker_is_work_that_threw) {
+  auto options = options_for_pool({"w"});
+  options.work = [](caf::actor_system&, assignment) { return caf::actor{}; };
+  run_it(make(options));
+  BOOST_TEST(logged("backoff w work_threw 1s"));
+}
+
+// contract 197: no work ID is orphaned, whatever happens to its slot
+BOOST_AUTO_TEST_CASE(a_slot_that_failed_is_replaced_and_its_lease_lapses) {
+  struct throws_in_the_middle : recording_pool_observer {
+    bool thrown = false;
+
+    void on_slot_acquired(const token& tok, const prior& found) override {
+      recording_pool_observer::on_slot_acquired(tok, found);
+      if (!std::exchange(thrown, true))
+        throw std::runtime_error("a bad observer");
+    }
+  };
+  auto options = options_for_pool({"w"});
+  options.observer = std::make_shared<throws_in_the_middle>();
+  run_it(make(options));
+  BOOST_TEST(starts == 0);
+  advance(33s);
+  BOOST_TEST(starts == 1);
+  BOOST_TEST((jobs.at("w").found.exit == exit_mode::expired));
+}
+
+BOOST_AUTO_TEST_CASE(stopping_at_once_does_not_release_under_a_live_worker) {
+  // A worker that needs a moment to end what it owns.
+  on_stop = [](puppet*) {};
+  auto pool = make(options_for_pool({"w"}));
+  auto out = run_it(pool);
+  post_anon(pool, stop_pool{true});
+  advance(400ms);
+  BOOST_TEST(!out->ended);
+  BOOST_TEST((row_of("w")->exit == exit_mode::none));
+  tell("w", {ec::cancelled, "all gone", {}});
+  BOOST_TEST(out->ended);
+  BOOST_TEST((row_of("w")->exit == exit_mode::abandoned));
+}
+
 BOOST_AUTO_TEST_CASE(a_worker_may_just_quit_with_a_code) {
   run_it(make(options_for_pool({"v", "w"})));
   post_anon(workers.at("v"), ec::retire);
