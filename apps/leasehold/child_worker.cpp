@@ -104,20 +104,42 @@ protected:
   caf::behavior make_behavior() override {
     watches_.add(this, job_.hold, [this](const caf::error&) {
       // The window is marked already; the supervisor acts on that.
-      children_.check_now();
+      if (ended_)
+        report();
+      else
+        children_.check_now();
     });
     start();
     return exit_aware(
       this,
       [this](caf::exit_msg& msg) {
-        if (msg.reason == caf::exit_reason::user_shutdown)
+        asked_ = true;
+        if (ended_)
+          report();
+        else if (msg.reason == caf::exit_reason::user_shutdown)
           children_.stop(child_);
         else
           children_.kill(child_);
       },
       [this](child_ended& x) {
         ended_ = true;
-        finish(this, job_, result_of(x.how, settings_.run));
+        result_ = result_of(x.how, settings_.run);
+        auto& window = *job_.window;
+        // Stopped by nobody but the end of its window, which is not quite
+        // there yet: then the lease is as good as lost, and is said to be when
+        // it is.
+        if (!asked_ && result_.code == ec::cancelled && window.held())
+          post(this, internal::wake{})
+            .delay(std::chrono::ceil<duration>(window.until_end()))
+            .send(caf::actor{this});
+        else
+          report();
+      },
+      // The loss is told by the HOLD; here only a renewal that came at the very
+      // last moment is of interest.
+      [this](const internal::wake&) {
+        if (job_.window->held())
+          report();
       },
       [this](child_asks& x) { answer(std::move(x)); });
   }
@@ -141,6 +163,10 @@ private:
           post_anon(me, child_asks{std::move(request), std::move(reply)});
         };
     child_ = children_.start(spec_of(settings_, job_), std::move(events));
+  }
+
+  void report() {
+    finish(this, job_, std::move(result_));
   }
 
   void answer(child_asks asked) {
@@ -180,6 +206,8 @@ private:
   process::supervisor& children_;
   watches watches_;
   process::child_id child_{};
+  work_result result_;
+  bool asked_ = false;
   bool ended_ = false;
 };
 

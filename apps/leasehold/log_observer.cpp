@@ -6,6 +6,11 @@ namespace leasehold::app {
 namespace {
 
 using std::chrono::steady_clock;
+using namespace std::chrono_literals;
+
+// Sessions come back one by one: the store is up when no call has failed for
+// as long as one of them may wait before it connects again.
+constexpr auto calm = 1s;
 
 std::string number_of(const token& tok) {
   return std::to_string(tok.number());
@@ -31,6 +36,7 @@ void outage_log::note(const result_info& info) {
   auto now = steady_clock::now();
   if (failed) {
     ++failures_;
+    last_failure_ = now;
     if (!down_) {
       down_ = true;
       since_ = last_line_ = now;
@@ -44,10 +50,10 @@ void outage_log::note(const result_info& info) {
                   {"failed_calls", std::to_string(failures_)},
                   {"detail", std::string{info.detail}}});
     }
-  } else if (down_) {
+  } else if (down_ && now - last_failure_ >= calm) {
     down_ = false;
     log_.write(log_level::info, "store_up",
-               {{"after", elapsed(now - since_)},
+               {{"after", elapsed(last_failure_ - since_)},
                 {"failed_calls", std::to_string(failures_)}});
     failures_ = 0;
   }
@@ -72,7 +78,8 @@ void lease_log::on_checkpoint(const token& tok, std::size_t state_bytes,
                 {"token", number_of(tok)},
                 {"bytes", std::to_string(state_bytes)}});
   else
-    log_.write(log_level::warning, "checkpoint_refused",
+    log_.write(is_outage(info.code) ? log_level::debug : log_level::warning,
+               "checkpoint_refused",
                {{"pool", pool_},
                 {"work", tok.work_id()},
                 {"token", number_of(tok)},

@@ -28,6 +28,7 @@ private:
   std::mutex mtx_;
   std::chrono::steady_clock::time_point since_;
   std::chrono::steady_clock::time_point last_line_;
+  std::chrono::steady_clock::time_point last_failure_;
   std::uint64_t failures_ = 0;
 };
 

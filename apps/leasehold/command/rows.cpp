@@ -16,6 +16,30 @@ nlohmann::ordered_json text_or_null(const std::string& text) {
   return text;
 }
 
+struct character {
+  unsigned value = 0;
+  std::size_t size = 0;
+};
+
+// What JSON leaves as it is and a terminal obeys instead of showing it: DEL,
+// the controls from U+0080 to U+009F, line separators, and what changes the
+// direction of text. Takes UTF-8; size 0 if the first character is none.
+character hidden_character(std::string_view text) {
+  auto byte = [text](std::size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
+  };
+  if (byte(0) == 0x7F)
+    return {0x7F, 1};
+  if (byte(0) == 0xC2 && byte(1) < 0xA0)
+    return {byte(1), 2};
+  if (byte(0) != 0xE2)
+    return {};
+  auto value = 0x2000u | (byte(1) & 0x3F) << 6 | (byte(2) & 0x3F);
+  auto hides = (value >= 0x2028 && value <= 0x202E)
+               || (value >= 0x2066 && value <= 0x2069);
+  return hides ? character{value, 3} : character{};
+}
+
 } // namespace
 
 std::string_view state_of(const backend::row& x, std::int64_t now_us) {
@@ -62,7 +86,13 @@ std::string on_one_line(std::string_view text) {
     if (inner[i] == '\\' && i + 1 < inner.size()
         && (inner[i + 1] == '"' || inner[i + 1] == '\\'))
       ++i;
-    result += inner[i];
+    if (auto hidden = hidden_character(std::string_view{inner}.substr(i));
+        hidden.size > 0) {
+      result += fmt::format("\\u{:04x}", hidden.value);
+      i += hidden.size - 1;
+    } else {
+      result += inner[i];
+    }
   }
   return result;
 }

@@ -156,7 +156,7 @@ checkpoint_result checkpoint_client::ask(const child_request& request) const {
   if (socket_path_.empty())
     return failure(ec::unavailable,
                    "LEASEHOLD_SOCKET is not set; run this inside a command "
-                   "that `leasehold run`, `lead` or `pool` has started");
+                   "that `leasehold pool` has started");
   auto until = steady::now() + timeout_;
   auto fd = connect_to(socket_path_, until);
   if (!fd)

@@ -29,8 +29,8 @@ constexpr auto accept_retry = 100ms;
 std::string too_long(std::size_t max_state_bytes) {
   return format_error(
     to_string(ec::state_too_large), 65,
-    fmt::format("the request is longer than any with a state of {} bytes, "
-                "which is the limit",
+    fmt::format("the state is larger than {} bytes, which is the limit; store "
+                "less, or a reference to it",
                 max_state_bytes));
 }
 
