@@ -3,7 +3,6 @@
 after the lease was given to somebody else."""
 
 import signal
-import time
 
 import worlds
 from worlds import SLACK, descendants, is_alive, now, wait_for

@@ -100,6 +100,7 @@ class Pool:
         self.lines = []
         self.other = []
         self.changed = threading.Condition()
+        self.open_streams = 2
         argv = [*prefix, PROGRAM, "pool", "--config", config,
                 "--log-format", "json", *args]
         if holder:
@@ -122,6 +123,10 @@ class Pool:
             with self.changed:
                 hear(at, raw.decode("utf-8", "surrogateescape").rstrip("\n"))
                 self.changed.notify_all()
+        with self.changed:
+            self.open_streams -= 1
+            self.changed.notify_all()
+        stream.close()
 
     def _hear_line(self, at, line):
         self.lines.append((at, line))
@@ -153,7 +158,7 @@ class Pool:
                 if len(found) >= count:
                     return found[count - 1]
                 left = end - now()
-                if left <= 0:
+                if left <= 0 or self.open_streams == 0:
                     raise AssertionError(
                         f"waited {limit} s in vain for {event} {fields} "
                         f"({len(found)} of {count})\n{self.told()}")
@@ -167,7 +172,7 @@ class Pool:
                     if text in line:
                         return at
                 left = end - now()
-                if left <= 0:
+                if left <= 0 or self.open_streams == 0:
                     raise AssertionError(f"waited in vain for {text!r}\n"
                                          + self.told())
                 self.changed.wait(left)
@@ -263,7 +268,8 @@ class World:
                                              **dict(run)}}],
         }
         with open(path, "w") as f:
-            json.dump(settings, f, indent=1)  # JSON is YAML.
+            # JSON is YAML, as long as no character is split in two.
+            json.dump(settings, f, indent=1, ensure_ascii=False)
         return path
 
     def environment(self, more):

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The store does not answer for a while."""
+
+import os
+import subprocess
+import sys
+
+import worlds
+from worlds import descendants, is_alive, now, wait_for
+
+LOCK = """
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=5)
+db.execute("begin exclusive")
+print("locked", flush=True)
+sys.stdin.read()
+"""
+
+
+def server(command):
+    subprocess.run([os.environ["LEASEHOLD_TEST_POSTGRES_SERVER"], command],
+                   check=True, timeout=20, stdout=subprocess.DEVNULL)
+
+
+class Outage(worlds.ProgramTest):
+    stores = ("sqlite", "postgres")
+    alone = True
+
+    # -- the ways in which a store goes away ----------------------------------
+
+    def silence(self):
+        if worlds.STORE == "postgres":
+            self.addCleanup(server, "thaw")
+            server("freeze")
+        else:
+            self.lock = self.world.spawn(
+                [sys.executable, "-c", LOCK, self.world.path("leases.db")],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            self.assertEqual(self.lock.stdout.readline(), b"locked\n")
+
+    def end_silence(self):
+        if worlds.STORE == "postgres":
+            server("thaw")
+        else:
+            self.lock.stdin.close()
+            self.lock.wait(5)
+            self.lock.stdout.close()
+
+    # -- what the work went through -------------------------------------------
+
+    def start(self, *how, **timing):
+        config = self.world.config(
+            command=self.worker("heartbeat", "put", *how), timeout="500ms",
+            **timing)
+        pool = self.world.pool(config, holder="a")
+        pool.await_event("acquired")
+        wait_for(lambda: len(self.puts()) >= 2, 10, "checkpoints")
+        return pool
+
+    def starts(self):
+        return [line.split() for line in
+                self.world.read("starts").decode().splitlines()]
+
+    def beats(self, start):
+        text = self.world.read("beats-" + start[5]).decode()
+        return [float(x) for x in text.split("\n")[:-1]]
+
+    def puts(self):
+        return [(float(a), float(b), int(code)) for a, b, code in
+                (line.split() for line in
+                 self.world.read("puts").decode().splitlines())]
+
+    def outlive(self, pool, begin, end):
+        """The work went on as if nothing had been."""
+        wait_for(lambda: [x for x in self.puts() if x[0] > end and x[2] == 0],
+                 5, "a checkpoint after the outage")
+        pool.await_event("store_up")
+        self.assertEqual(len(self.starts()), 1)
+        beats = self.beats(self.starts()[0])
+        gap = max(b - a for a, b in zip(beats, beats[1:]))
+        during = [x for x in self.puts() if begin < x[0] and x[1] < end]
+        self.assertTrue(during)
+        self.assertEqual({code for *_, code in during}, {69})
+        self.measured("longest wait of a put",
+                      max(b - a for a, b, _ in self.puts()), 2.0)
+        self.measured("longest gap of the work", gap)
+        self.assertEqual(pool.having("lost"), [])
+        self.assertEqual(len(pool.having("acquired")), 1)
+        self.assertEqual(len(pool.having("store_down")), 1, pool.told())
+        self.assertEqual(len(pool.having("store_up")), 1, pool.told())
+        self.assertEqual(pool.stop(), 0)
+        self.assertEqual(self.world.show()["exit"], "abandoned")
+
+    # -- tests ----------------------------------------------------------------
+
+    def test_a_short_silence_harms_nothing(self):
+        pool = self.start(ttl="8s", renew="1s")
+        begin = now()
+        self.silence()
+        pool.await_event("store_down")
+        # Half of the window.
+        wait_for(lambda: now() > begin + 4, 5, "")
+        end = now()
+        self.end_silence()
+        self.outlive(pool, begin, end)
+
+    def test_a_long_silence_ends_the_work_in_time(self):
+        ttl = 4.0
+        pool = self.start("stubborn", ttl="4s", renew="1s")
+        token = int(pool.having("acquired")[0]["token"])
+        group = descendants(pool.pid)
+        first = self.starts()[0]
+        begin = now()
+        self.silence()
+        lost = pool.await_event("lost", limit=ttl + 1)
+        self.assertEqual(lost["reason"], "lease_window_exhausted")
+        leader = int(first[5])
+        wait_for(lambda: not is_alive(leader), 1, "the worker is gone")
+        members = [pid for pid in group if self.is_member(pid, leader)]
+        self.assertEqual(members, [])
+        last = self.beats(first)[-1]
+        self.measured("last sign of life after the silence began",
+                      last - begin, ttl)
+        self.assertGreater(last - begin, ttl / 2)
+        self.end_silence()
+        took = pool.await_event("takeover", limit=10)
+        self.measured("taken up again after the silence",
+                      took["at"] - begin)
+        self.assertEqual((took["prior"], took["prior_holder"]),
+                         ("expired", "a"))
+        self.assertGreater(int(took["token"]), token)
+        wait_for(lambda: len(self.starts()) == 2, 5, "the second run")
+        self.assertEqual(self.starts()[1][3], "expired")
+        self.assertEqual(len(pool.having("store_down")), 1, pool.told())
+        self.assertEqual(pool.stop(), 0)
+
+    def is_member(self, pid, group):
+        try:
+            return os.getpgid(pid) == group and is_alive(pid)
+        except ProcessLookupError:
+            return False
+
+
+class Restart(Outage):
+    stores = ("postgres",)
+
+    test_a_long_silence_ends_the_work_in_time = None
+    test_a_short_silence_harms_nothing = None
+
+    def test_a_restart_of_the_server_harms_nothing(self):
+        pool = self.start(ttl="8s", renew="1s")
+        stopped = now()
+        server("stop")
+        try:
+            begin = now()
+            pool.await_event("store_down")
+            wait_for(lambda: now() > stopped + 2, 5, "")
+            end = now()
+        finally:
+            server("start")
+        self.outlive(pool, begin, end)
