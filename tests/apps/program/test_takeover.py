@@ -2,6 +2,7 @@
 """One process ends, another one goes on: after a crash, after a stop, and
 after the lease was given to somebody else."""
 
+import os
 import signal
 
 import worlds
@@ -63,6 +64,53 @@ class Crash(worlds.ProgramTest):
                 (line.split() for line in
                  self.world.read("starts").decode().splitlines())
                 if words[2] == holder]
+
+    def test_a_frozen_process_loses_its_work_in_time(self):
+        config = self.world.config(command=self.worker("heartbeat", "stubborn"),
+                                   ttl="2s", renew="500ms")
+        first = self.world.pool(config, holder="first")
+        first.await_event("acquired")
+        second = self.world.pool(config, holder="second")
+        second.await_event("starting")
+        wait_for(lambda: self.world.read("starts"), 5, "the worker starts")
+        pid = int(self.world.read("starts").split()[5])
+        frozen = first.send(signal.SIGSTOP)
+        took = second.await_event("takeover", limit=TTL + POLL + 1)
+        self.measured("takeover from a frozen process", took["at"] - frozen,
+                      TTL + POLL + 1)
+        self.assertEqual(took["prior_holder"], "first")
+        last = float(self.world.read(f"beats-{pid}").split()[-1])
+        self.measured("last sign of life of its work", last - frozen, TTL)
+        # Never two at a time.
+        self.assertLess(last, took["at"])
+        self.assertFalse(is_alive(pid))
+        thawed = first.send(signal.SIGCONT)
+        lost = first.await_event("lost", limit=2)
+        self.measured("noticed after the thaw", lost["at"] - thawed)
+        self.assertIn(lost["reason"], ("lease_window_exhausted", "fenced"))
+        self.assertEqual(first.stop(), 0)
+        self.assertEqual(second.stop(), 0)
+
+    def test_without_its_guard_it_goes_on_and_says_so(self):
+        config = self.world.config(command=self.worker("count", "0.05"))
+        pool = self.world.pool(config, holder="a")
+        wait_for(lambda: len(self.acknowledged()) >= 2, 10, pool.told)
+        os.kill(guard_of(pool), signal.SIGKILL)
+        self.assertEqual(pool.await_event("guard_lost")["level"], "error")
+        seen = len(self.acknowledged())
+        wait_for(lambda: len(self.acknowledged()) >= seen + 5, 5, pool.told)
+        below = descendants(pool.pid)
+        self.assertEqual(pool.stop(), 0)
+        self.assertFalse([pid for pid in below if is_alive(pid)])
+        self.assertEqual(self.world.show()["exit"], "abandoned")
+
+
+def guard_of(pool):
+    for pid in descendants(pool.pid):
+        with open(f"/proc/{pid}/comm") as f:
+            if f.read().strip() == "leasehold-guard":
+                return pid
+    raise AssertionError("there is no guard")
 
 
 class Stop(worlds.ProgramTest):
@@ -147,6 +195,17 @@ class Stop(worlds.ProgramTest):
         # Confirmed, so it can still be released.
         self.assertEqual(self.world.show()["exit"], "abandoned")
 
+    def test_hup_is_no_reason_to_end(self):
+        config = self.world.config(command=self.worker("count", "0.05"))
+        pool = self.world.pool(config, holder="a")
+        pool.await_event("acquired")
+        pool.send(signal.SIGHUP)
+        pool.await_event("reload_ignored")
+        seen = len(self.acknowledged())
+        wait_for(lambda: len(self.acknowledged()) >= seen + 3, 5, pool.told)
+        self.assertEqual(pool.send(signal.SIGINT) and pool.await_end(), 0)
+        pool.await_event("stopping", signal="INT")
+
     def last_words(self, code):
         command = self.world.script(f"""
             trap 'echo last words | leasehold checkpoint put; exit {code}' TERM
@@ -193,7 +252,7 @@ class Fenced(worlds.ProgramTest):
         self.measured("noticed", lost["at"] - stolen)
         self.assertEqual(lost["reason"], "fenced")
         self.assertEqual(int(lost["token"]), token)
-        group = below - {self.guard(pool)}
+        group = below - {guard_of(pool)}
         wait_for(lambda: not any(is_alive(pid) for pid in group), ttl,
                  "the whole group is gone")
         # The last thing that extended the window came before the theft.
@@ -212,10 +271,3 @@ class Fenced(worlds.ProgramTest):
         return [(float(a), float(b), int(code)) for a, b, code in
                 (line.split() for line in
                  self.world.read("puts").decode().splitlines())]
-
-    def guard(self, pool):
-        for pid in descendants(pool.pid):
-            with open(f"/proc/{pid}/comm") as f:
-                if f.read().strip() == "leasehold-guard":
-                    return pid
-        raise AssertionError("there is no guard")
