@@ -54,8 +54,7 @@ backend_serializer::behavior_type backend_serializer::make_behavior() {
       }
       return store_->list(request.query);
     },
-    [this](const sweep_request& request)
-      -> caf::result<backend::sweep_result> {
+    [this](const sweep_request& request) -> caf::result<backend::sweep_result> {
       if (is_late(request.not_after)) {
         backend::sweep_result late;
         late.code = ec::deadline_exceeded;
@@ -101,8 +100,8 @@ void backend_serializer::run_queue() {
     auto& request = batch[i].request;
     store_reply reply;
     if (first == last) {
-      reply.outcomes = all_failed(request.ops.size(), ec::deadline_exceeded,
-                                  late_text);
+      reply.outcomes
+        = all_failed(request.ops.size(), ec::deadline_exceeded, late_text);
     } else {
       std::move(ops.begin() + static_cast<std::ptrdiff_t>(starts[i]),
                 ops.begin() + static_cast<std::ptrdiff_t>(starts[i + 1]),
@@ -144,8 +143,7 @@ void backend_serializer::undo_late_grants(const store_request& request,
       continue;
     auto tok = token_access::make(op.work_id, op.holder_id, got.number,
                                   got.expires_us);
-    releases.push_back(
-      backend::operation::release(tok, exit_mode::abandoned));
+    releases.push_back(backend::operation::release(tok, exit_mode::abandoned));
     got = all_failed(1, ec::deadline_exceeded,
                      "the grant came after the time for the call had passed "
                      "and was given back")

@@ -7,6 +7,8 @@
 // 0.17 this header supplies that vocabulary; on CAF 1.x it forwards.
 #pragma once
 
+#include <caf/all.hpp>
+
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -18,8 +20,6 @@
 #include <type_traits>
 #include <utility>
 #include <vector>
-
-#include <caf/all.hpp>
 
 #if CAF_MAJOR_VERSION == 0 && CAF_MINOR_VERSION < 18
 #  if CAF_MINOR_VERSION < 17
@@ -45,13 +45,15 @@ namespace leasehold {
 namespace detail {
 template <class Sig>
 struct legacy_sig;
+
 template <class... Out, class... In>
 struct legacy_sig<caf::result<Out...>(In...)> {
   using type = typename caf::replies_to<In...>::template with<Out...>;
 };
 } // namespace detail
 template <class... Sigs>
-using typed_actor = caf::typed_actor<typename detail::legacy_sig<Sigs>::type...>;
+using typed_actor
+  = caf::typed_actor<typename detail::legacy_sig<Sigs>::type...>;
 #else
 template <class... Sigs>
 using typed_actor = caf::typed_actor<Sigs...>;
@@ -79,8 +81,10 @@ namespace detail {
 template <class E>
 struct checked_enum {
   E& value;
+
   template <class Inspector>
-  friend typename Inspector::result_type inspect(Inspector& f, checked_enum& x) {
+  friend typename Inspector::result_type inspect(Inspector& f,
+                                                 checked_enum& x) {
     auto raw = static_cast<std::underlying_type_t<E>>(x.value);
     auto store = [&]() -> caf::error {
       if (from_integer(raw, x.value))
@@ -89,6 +93,7 @@ struct checked_enum {
     };
     return f(raw, caf::meta::load_callback(store));
   }
+
   friend std::string to_string(const checked_enum& x) {
     return to_string(x.value);
   }
@@ -98,9 +103,10 @@ struct checked_enum {
 template <class T>
 struct checked_optional {
   std::optional<T>& value;
+
   template <class Inspector>
-  friend typename Inspector::result_type
-  inspect(Inspector& f, checked_optional& x) {
+  friend typename Inspector::result_type inspect(Inspector& f,
+                                                 checked_optional& x) {
     auto has = static_cast<uint8_t>(x.value.has_value());
     T item = x.value ? *x.value : T{};
     auto store = [&]() -> caf::error {
@@ -112,6 +118,7 @@ struct checked_optional {
     };
     return f(has, item, caf::meta::load_callback(store));
   }
+
   friend std::string to_string(const checked_optional& x) {
     return x.value ? caf::deep_to_string(*x.value) : std::string{"none"};
   }
@@ -150,8 +157,8 @@ bool fields(Inspector& f, T& x, field_t<Ts>... xs) {
 /// from_integer.
 template <class Inspector, class E>
 auto inspect(Inspector& f, E& x)
-  -> std::enable_if_t<std::is_enum_v<E>, decltype(from_integer(
-                                           std::underlying_type_t<E>{}, x))> {
+  -> std::enable_if_t<std::is_enum_v<E>,
+                      decltype(from_integer(std::underlying_type_t<E>{}, x))> {
   return caf::default_enum_inspect(f, x);
 }
 
@@ -192,14 +199,16 @@ std::optional<E> error_as(const caf::error& x) {
   return std::nullopt;
 }
 
-// -- messages: post(self, ...) is self->mail(...) of CAF 1.x ---------------------------------
+// -- messages: post(self, ...) is self->mail(...) of CAF 1.x
+// ---------------------------------
 
 #if LEASEHOLD_CAF_017
 
 template <class Self, class... Ts>
 class [[nodiscard]] post_t {
 public:
-  post_t(Self self, std::tuple<Ts...> xs) : self_(self), xs_(std::move(xs)) {}
+  post_t(Self self, std::tuple<Ts...> xs) : self_(self), xs_(std::move(xs)) {
+  }
 
   post_t delay(caf::actor_clock::duration_type x) && {
     delay_ = x;
@@ -219,23 +228,20 @@ public:
   // A timespan rather than any duration: CAF 0.17 knows no unit above minutes.
   template <class Handle>
   auto request(const Handle& to, caf::timespan timeout) && {
-    return apply([&](Ts&... xs) {
-      return self_->request(to, timeout, std::move(xs)...);
-    });
+    return apply(
+      [&](Ts&... xs) { return self_->request(to, timeout, std::move(xs)...); });
   }
 
   template <class Handle>
   auto request(const Handle& to, caf::infinite_t timeout) && {
-    return apply([&](Ts&... xs) {
-      return self_->request(to, timeout, std::move(xs)...);
-    });
+    return apply(
+      [&](Ts&... xs) { return self_->request(to, timeout, std::move(xs)...); });
   }
 
   template <class Handle>
   auto delegate(const Handle& to) && {
-    return apply([&](Ts&... xs) {
-      return self_->delegate(to, std::move(xs)...);
-    });
+    return apply(
+      [&](Ts&... xs) { return self_->delegate(to, std::move(xs)...); });
   }
 
 private:
@@ -292,11 +298,13 @@ public:
         node.mapped()(msg.reason);
     });
   }
+
   template <class Self, class Handle>
   void add(Self* self, const Handle& whom, callback fn) {
     if (cbs_.insert_or_assign(whom.address(), std::move(fn)).second)
       self->monitor(whom);
   }
+
   template <class Self>
   void remove(Self* self, const caf::actor_addr& whom) {
     if (cbs_.erase(whom) > 0)
@@ -307,13 +315,16 @@ private:
   std::map<caf::actor_addr, callback> cbs_;
 #else
   template <class Self>
-  explicit watches(Self*) {}
+  explicit watches(Self*) {
+  }
+
   template <class Self, class Handle>
   void add(Self* self, const Handle& whom, callback fn) {
     auto& slot = cbs_[whom.address()];
     slot.dispose();
     slot = self->monitor(whom, std::move(fn));
   }
+
   template <class Self>
   void remove(Self*, const caf::actor_addr& whom) {
     if (auto node = cbs_.extract(whom))
@@ -336,8 +347,7 @@ void end_with(Self* self, const Handle& whom) {
       self->quit(std::move(msg.reason));
   });
 #else
-  self->monitor(whom,
-                [self](const caf::error& reason) { self->quit(reason); });
+  self->monitor(whom, [self](const caf::error& reason) { self->quit(reason); });
 #endif
 }
 
@@ -349,7 +359,7 @@ typename Self::behavior_type exit_aware(Self* self, F fn, Fs... fs) {
   self->set_exit_handler(std::move(fn));
   return {std::move(fs)...};
 #else
-  (void) self;
+  (void)self;
   return {std::move(fs)...,
           [fn = std::move(fn)](caf::exit_msg& msg) mutable { fn(msg); }};
 #endif
@@ -372,7 +382,7 @@ struct type_setup {
       (caf::init_global_meta_objects<Blocks>(), ...);
       return true;
     }();
-    (void) once;
+    (void)once;
 #endif
   }
 };

@@ -2,9 +2,8 @@
 #pragma once
 
 #include "leasehold/backend/store.hpp"
-#include "leasehold/error.hpp"
-
 #include "leasehold/caf.hpp"
+#include "leasehold/error.hpp"
 
 #include <string>
 

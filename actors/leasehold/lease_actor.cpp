@@ -42,12 +42,9 @@ caf::error fenced_error(const token& tok) {
 
 } // namespace
 
-lease::lease(caf::actor_config& cfg, backend_actor store,
-             lease_options options)
-  : lease_impl::base(cfg),
-    store_(std::move(store)),
-    options_(std::move(options)),
-    watches_(this) {
+lease::lease(caf::actor_config& cfg, backend_actor store, lease_options options)
+  : lease_impl::base(cfg), store_(std::move(store)),
+    options_(std::move(options)), watches_(this) {
   // nop
 }
 
@@ -77,8 +74,7 @@ lease::behavior_type lease::make_behavior() {
     [this](const keep_request& x) -> caf::result<confirmation> {
       auto* entry = find(x.tok);
       if (entry == nullptr || entry->stopped || !entry->hold)
-        return fail(ec::lease_expired,
-                    "only a lease that is held can be kept");
+        return fail(ec::lease_expired, "only a lease that is held can be kept");
       if (auto why = dead(x.tok))
         return why;
       post(this, keep{entry->tok, entry->hold, entry->window}).send(renewal_);
@@ -100,8 +96,7 @@ lease::behavior_type lease::make_behavior() {
           && pos->second.after_down.empty())
         pos->second.hold = nullptr;
     },
-    [this](const flush&) { flush_outbox(); },
-    [this](const wake&) { look(); });
+    [this](const flush&) { flush_outbox(); }, [this](const wake&) { look(); });
 }
 
 void lease::on_exit() {
@@ -182,8 +177,7 @@ void lease::on_attempt(std::uint64_t id, const std::string& work_id,
   if (got.ok())
     tok = token_access::make(work_id, options_.holder_id, got.number,
                              got.expires_us);
-  options_.observer->on_acquire(work_id, tok, got.previous,
-                                info_of(got, left));
+  options_.observer->on_acquire(work_id, tok, got.previous, info_of(got, left));
   if (got.code == ec::unknown_outcome)
     unanswered_[work_id] = request;
   auto pos = acquisitions_.find(id);
@@ -209,8 +203,8 @@ void lease::on_attempt(std::uint64_t id, const std::string& work_id,
     }
   } else if (got.code == ec::lease_held && x.request.wait) {
     auto now = clock().now();
-    auto expiry = duration{std::max<std::int64_t>(
-      got.expires_us - got.now_us, 0)};
+    auto expiry
+      = duration{std::max<std::int64_t>(got.expires_us - got.now_us, 0)};
     // Free from the first millisecond after the expiry on.
     x.next_poll = now + std::min(x.request.poll, expiry + duration{1ms});
     arm(id, x);
@@ -408,9 +402,8 @@ caf::result<confirmation> lease::release(release_request& request) {
   if (auto* entry = find(request.tok))
     stop(*entry);
   auto promise = make_response_promise<confirmation>();
-  submit(std::move(op), [this, promise, tok = request.tok,
-                         mode = request.exit](backend::outcome& got,
-                                              const departure& left) {
+  submit(std::move(op), [this, promise, tok = request.tok, mode = request.exit](
+                          backend::outcome& got, const departure& left) {
     options_.observer->on_release(tok, mode, info_of(got, left));
     if (auto* entry = find(tok)) {
       if (got.code == ec::unknown_outcome)
@@ -549,8 +542,7 @@ void lease::flush_outbox() {
       });
 }
 
-result_info lease::info_of(const backend::outcome& got,
-                           const departure& left) {
+result_info lease::info_of(const backend::outcome& got, const departure& left) {
   return {got.code, got.also, got.detail,
           duration_cast<duration>(clock().now() - left.actor)};
 }
@@ -564,8 +556,8 @@ caf::expected<lease_actor> spawn_lease(caf::actor_system& sys,
     return fail(ec::nil_backend, {}, ec::config_invalid);
   if (auto err = check(options))
     return err;
-  return lease_actor{sys.spawn<internal::lease>(
-    std::move(store), completed(std::move(options)))};
+  return lease_actor{sys.spawn<internal::lease>(std::move(store),
+                                                completed(std::move(options)))};
 }
 
 } // namespace leasehold

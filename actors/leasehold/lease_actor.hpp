@@ -19,8 +19,10 @@ namespace internal {
 using lease_impl = typed_actor<
   caf::result<grant>(acquire_request), caf::result<void>(cancel_acquire),
   caf::result<confirmation>(keep_request), caf::result<void>(stop_request),
-  caf::result<prior>(read_request), caf::result<confirmation>(checkpoint_request),
-  caf::result<confirmation>(renew_request), caf::result<confirmation>(release_request),
+  caf::result<prior>(read_request),
+  caf::result<confirmation>(checkpoint_request),
+  caf::result<confirmation>(renew_request),
+  caf::result<confirmation>(release_request),
   caf::result<confirmation>(forget_request),
   // From RENEWAL.
   caf::result<void>(lost),
@@ -50,8 +52,7 @@ private:
     time_point actor;
   };
 
-  using on_outcome
-    = std::function<void(backend::outcome&, const departure&)>;
+  using on_outcome = std::function<void(backend::outcome&, const departure&)>;
 
   /// What this process knows of a token that it was granted. Stays after a
   /// loss, so that a late call with the token is refused here, until the token
@@ -176,8 +177,7 @@ private:
 /// Spawns a LEASE and its RENEWAL over `store`; calls nothing yet. Fails with
 /// config_invalid and a code of its own (nil_backend, ttl_invalid,
 /// holder_invalid). Any number of actors may share one LEASE.
-caf::expected<lease_actor> spawn_lease(caf::actor_system& sys,
-                                       backend_actor store,
-                                       lease_options options);
+caf::expected<lease_actor>
+spawn_lease(caf::actor_system& sys, backend_actor store, lease_options options);
 
 } // namespace leasehold

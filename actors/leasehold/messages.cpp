@@ -7,10 +7,9 @@ namespace leasehold::internal {
 
 namespace {
 
-constexpr enum_names<8> phases{
-  "slot_phase",
-  {"idle", "acquiring", "running", "stopping", "backoff", "retired", "dead",
-   "stopped"}};
+constexpr enum_names<8> phases{"slot_phase",
+                               {"idle", "acquiring", "running", "stopping",
+                                "backoff", "retired", "dead", "stopped"}};
 
 } // namespace
 

@@ -214,8 +214,8 @@ struct slot_stop {
 
 /// Where a worker reports to. A worker may also just quit: normally for
 /// success, with `retire` or another error as exit reason otherwise.
-using slot_actor = typed_actor<caf::result<void>(work_result),
-                               caf::result<void>(slot_stop)>;
+using slot_actor
+  = typed_actor<caf::result<void>(work_result), caf::result<void>(slot_stop)>;
 
 /// Runs the pool. Answered when all slots have ended or the pool was stopped.
 struct run_pool {};
@@ -427,8 +427,8 @@ auto inspect(Inspector& f, outcome& x) {
   return fields(f, x, field("code", x.code), field("also", x.also),
                 field("number", x.number), field("now_us", x.now_us),
                 field("expires_us", x.expires_us),
-                field("previous", x.previous),
-                field("holder_id", x.holder_id), field("detail", x.detail));
+                field("previous", x.previous), field("holder_id", x.holder_id),
+                field("detail", x.detail));
 }
 
 template <class Inspector>
@@ -440,15 +440,13 @@ auto inspect(Inspector& f, list_query& x) {
 
 template <class Inspector>
 auto inspect(Inspector& f, row& x) {
-  return fields(f, x, field("work_id", x.work_id),
-                field("holder_id", x.holder_id), field("number", x.number),
-                field("expires_us", x.expires_us),
-                field("acquired_us", x.acquired_us),
-                field("updated_us", x.updated_us), field("exit", x.exit),
-                field("previous_exit", x.previous_exit),
-                field("previous_holder_id", x.previous_holder_id),
-                field("state_bytes", x.state_bytes),
-                field("state", x.state));
+  return fields(
+    f, x, field("work_id", x.work_id), field("holder_id", x.holder_id),
+    field("number", x.number), field("expires_us", x.expires_us),
+    field("acquired_us", x.acquired_us), field("updated_us", x.updated_us),
+    field("exit", x.exit), field("previous_exit", x.previous_exit),
+    field("previous_holder_id", x.previous_holder_id),
+    field("state_bytes", x.state_bytes), field("state", x.state));
 }
 
 template <class Inspector>
@@ -484,14 +482,12 @@ auto inspect(Inspector& f, store_reply& x) {
 
 template <class Inspector>
 auto inspect(Inspector& f, list_request& x) {
-  return fields(f, x, field("query", x.query),
-                field("not_after", x.not_after));
+  return fields(f, x, field("query", x.query), field("not_after", x.not_after));
 }
 
 template <class Inspector>
 auto inspect(Inspector& f, sweep_request& x) {
-  return fields(f, x, field("query", x.query),
-                field("not_after", x.not_after));
+  return fields(f, x, field("query", x.query), field("not_after", x.not_after));
 }
 
 template <class Inspector>

@@ -40,8 +40,8 @@ caf::error check(const pool_options& options) {
   std::unordered_set<std::string_view> seen;
   for (auto& work_id : options.work_ids) {
     if (auto problem = identifier_problem(work_id); !problem.empty())
-      return bad(ec::pool_empty_work_id, "work ID " + printable(work_id) + " "
-                                           + std::string{problem});
+      return bad(ec::pool_empty_work_id,
+                 "work ID " + printable(work_id) + " " + std::string{problem});
   }
   for (auto& work_id : options.work_ids) {
     if (!seen.insert(work_id).second)
@@ -56,18 +56,15 @@ caf::error check(const pool_options& options) {
 namespace internal {
 
 pool::pool(caf::actor_config& cfg, pool_options options)
-  : pool_impl::base(cfg),
-    work_ids_(std::move(options.work_ids)),
-    max_held_(options.max_held),
-    watches_(this) {
+  : pool_impl::base(cfg), work_ids_(std::move(options.work_ids)),
+    max_held_(options.max_held), watches_(this) {
   auto shared = std::make_shared<slot_options>();
   shared->lease = std::move(options.lease);
   shared->work = std::move(options.work);
   shared->timing = completed(options.timing);
   shared->observer = options.observer ? std::move(options.observer)
                                       : std::make_shared<pool_observer>();
-  shared->random = options.random ? std::move(options.random)
-                                  : system_random();
+  shared->random = options.random ? std::move(options.random) : system_random();
   shared_ = std::move(shared);
 }
 

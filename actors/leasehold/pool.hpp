@@ -40,14 +40,15 @@ caf::error check(const pool_options& options);
 
 namespace internal {
 
-using pool_impl = typed_actor<
-  caf::result<pool_result>(run_pool), caf::result<void>(stop_pool),
-  caf::result<active_slots>(get_active_slots),
-  // From SLOTs.
-  caf::result<void>(slot_wants), caf::result<void>(slot_is),
-  caf::result<void>(slot_sleeps),
-  // To itself: look whose pause is over.
-  caf::result<void>(wake)>;
+using pool_impl
+  = typed_actor<caf::result<pool_result>(run_pool),
+                caf::result<void>(stop_pool),
+                caf::result<active_slots>(get_active_slots),
+                // From SLOTs.
+                caf::result<void>(slot_wants), caf::result<void>(slot_is),
+                caf::result<void>(slot_sleeps),
+                // To itself: look whose pause is over.
+                caf::result<void>(wake)>;
 
 /// See pool_actor. Hands out permits (max_held), keeps the pauses of all slots
 /// behind one timer, and counts how slots end.

@@ -23,9 +23,7 @@ actor_time to_message(caf::actor_clock::time_point x) {
 
 renewal::renewal(caf::actor_config& cfg, backend_actor store, loss_sink lease,
                  lease_options options)
-  : renewal_impl::base(cfg),
-    store_(std::move(store)),
-    lease_(std::move(lease)),
+  : renewal_impl::base(cfg), store_(std::move(store)), lease_(std::move(lease)),
     options_(std::move(options)),
     // Fine enough to lose little of a window, coarse enough that thousands of
     // leases make tens of requests per interval.
@@ -156,8 +154,8 @@ void renewal::settle(std::int64_t number, window_time sent, time_point began,
     return;
   } else {
     x.last_error = to_string(got.code) + ": " + got.detail;
-    auto wait = retry_wait(options_.retry, x.attempt,
-                           options_.random->fraction());
+    auto wait
+      = retry_wait(options_.retry, x.attempt, options_.random->fraction());
     // Never sleep through what is left of the window: a store that comes back
     // just before its end must be met by an attempt.
     wait = std::max(std::min(wait, left / 2), options_.retry.first);

@@ -25,10 +25,8 @@ struct gathering {
 
 router::router(caf::actor_config& cfg, std::vector<backend_actor> workers,
                backend_actor renewals, backend_actor bulk)
-  : backend_actor::base(cfg),
-    workers_(std::move(workers)),
-    renewals_(std::move(renewals)),
-    bulk_(std::move(bulk)) {
+  : backend_actor::base(cfg), workers_(std::move(workers)),
+    renewals_(std::move(renewals)), bulk_(std::move(bulk)) {
   // nop
 }
 

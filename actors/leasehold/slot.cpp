@@ -38,12 +38,8 @@ work_result result_of(const caf::error& reason) {
 
 slot::slot(caf::actor_config& cfg, std::string work_id, std::uint32_t index,
            slot_keeper pool, std::shared_ptr<const slot_options> options)
-  : slot_impl::base(cfg),
-    work_id_(std::move(work_id)),
-    index_(index),
-    pool_(std::move(pool)),
-    options_(std::move(options)),
-    watches_(this) {
+  : slot_impl::base(cfg), work_id_(std::move(work_id)), index_(index),
+    pool_(std::move(pool)), options_(std::move(options)), watches_(this) {
   // nop
 }
 
@@ -64,11 +60,9 @@ slot::behavior_type slot::make_behavior() {
         // Not a kill: a worker that owns more than itself, a child process say,
         // must have ended all of it before the lease is released.
         if (request.now)
-          ask_worker(fail(ec::cancelled, "stopped at once"),
-                     duration::zero());
+          ask_worker(fail(ec::cancelled, "stopped at once"), duration::zero());
         else
-          ask_worker(caf::exit_reason::user_shutdown,
-                     options_->timing.grace);
+          ask_worker(caf::exit_reason::user_shutdown, options_->timing.grace);
       } else if (!run_ && !acquiring_) {
         end(slot_phase::stopped);
       }
@@ -118,8 +112,8 @@ void slot::acquire() {
         if (stopping_) {
           end(slot_phase::stopped);
         } else if (code == ec::lease_held) {
-          sleep(slot_phase::idle, jittered(options_->timing.idle,
-                                           options_->random->fraction()));
+          sleep(slot_phase::idle,
+                jittered(options_->timing.idle, options_->random->fraction()));
         } else {
           auto pause = options_->timing.backoff;
           options_->observer->on_slot_backoff(work_id_, token{}, code,
@@ -144,8 +138,8 @@ void slot::begin(grant& won) {
   watches_.add(this, held.hold,
                [this](const caf::error& reason) { on_hold_down(reason); });
   options_->observer->on_slot_acquired(held.tok, held.found);
-  assignment job{held.tok,        held.found,     held.hold,
-                 held.window,     options_->lease, slot_actor{slot_impl{this}},
+  assignment job{held.tok,     held.found,      held.hold,
+                 held.window,  options_->lease, slot_actor{slot_impl{this}},
                  run_->control};
   try {
     run_->worker = options_->work(system(), std::move(job));

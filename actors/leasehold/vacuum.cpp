@@ -71,14 +71,14 @@ void vacuum::schedule() {
 
 void vacuum::sweep(std::function<void(const backend::sweep_result&)> then) {
   auto began = clock().now();
-  auto settle = [this, began,
-                 then = std::move(then)](const backend::sweep_result& got) {
-    result_info info{got.code, got.also, got.detail,
-                     duration_cast<duration>(clock().now() - began)};
-    options_.observer->on_sweep(options_.retention, options_.include_expired,
-                                got.deleted, info);
-    then(got);
-  };
+  auto settle
+    = [this, began, then = std::move(then)](const backend::sweep_result& got) {
+        result_info info{got.code, got.also, got.detail,
+                         duration_cast<duration>(clock().now() - began)};
+        options_.observer->on_sweep(
+          options_.retention, options_.include_expired, got.deleted, info);
+        then(got);
+      };
   sweep_request request;
   request.query = {options_.retention, options_.include_expired};
   request.not_after

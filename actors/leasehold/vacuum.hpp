@@ -35,10 +35,9 @@ caf::error check(const vacuum_options& options);
 
 namespace internal {
 
-using vacuum_impl
-  = typed_actor<caf::result<swept>(sweep_now),
-                // To itself: the pause is over.
-                caf::result<void>(wake)>;
+using vacuum_impl = typed_actor<caf::result<swept>(sweep_now),
+                                // To itself: the pause is over.
+                                caf::result<void>(wake)>;
 
 /// See vacuum_actor.
 class vacuum : public vacuum_impl::base {

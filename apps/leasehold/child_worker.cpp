@@ -88,11 +88,8 @@ class child_worker : public caf::event_based_actor {
 public:
   child_worker(caf::actor_config& cfg, assignment job,
                const config::pool& settings, process::supervisor& children)
-    : caf::event_based_actor(cfg),
-      job_(std::move(job)),
-      settings_(settings),
-      children_(children),
-      watches_(this) {
+    : caf::event_based_actor(cfg), job_(std::move(job)), settings_(settings),
+      children_(children), watches_(this) {
     // nop
   }
 
@@ -103,6 +100,7 @@ public:
 protected:
   caf::behavior make_behavior() override {
     watches_.add(this, job_.hold, [this](const caf::error&) {
+      lease_ended_ = true;
       // The window is marked already; the supervisor acts on that.
       if (ended_)
         report();
@@ -124,13 +122,11 @@ protected:
       [this](child_ended& x) {
         ended_ = true;
         result_ = result_of(x.how, settings_.run);
-        auto& window = *job_.window;
-        // Stopped by nobody but the end of its window, which is not quite
-        // there yet: then the lease is as good as lost, and is said to be when
-        // it is.
-        if (!asked_ && result_.code == ec::cancelled && window.held())
+        // Ended by nobody but the end of its window: then the lease is as good
+        // as lost, and the run ends when that is said.
+        if (!asked_ && !lease_ended_ && result_.code == ec::cancelled)
           post(this, internal::wake{})
-            .delay(std::chrono::ceil<duration>(window.until_end()))
+            .delay(std::chrono::ceil<duration>(job_.window->until_end()))
             .send(caf::actor{this});
         else
           report();
@@ -157,11 +153,10 @@ private:
     events.on_exit = [me](const process::child_exit& how) {
       post_anon(me, child_ended{how});
     };
-    events.on_request
-      = [me](process::child_request request,
-             process::child_events::answer_function reply) {
-          post_anon(me, child_asks{std::move(request), std::move(reply)});
-        };
+    events.on_request = [me](process::child_request request,
+                             process::child_events::answer_function reply) {
+      post_anon(me, child_asks{std::move(request), std::move(reply)});
+    };
     child_ = children_.start(spec_of(settings_, job_), std::move(events));
   }
 
@@ -177,8 +172,7 @@ private:
       reply(refusal);
     };
     if (asked.request.op == process::checkpoint_op::put) {
-      post(this,
-           checkpoint_request{job_.tok, std::move(asked.request.state)})
+      post(this, checkpoint_request{job_.tok, std::move(asked.request.state)})
         .request(job_.lease, answer_limit)
         .then(
           [this, reply = asked.answer](const confirmation&) {
@@ -208,6 +202,7 @@ private:
   process::child_id child_{};
   work_result result_;
   bool asked_ = false;
+  bool lease_ended_ = false;
   bool ended_ = false;
 };
 
@@ -235,6 +230,8 @@ work_result result_of(const process::child_exit& how,
            + std::to_string(how.code) + " (" + strsignal(how.code) + ")";
   if (how.stop_requested)
     return {ec::cancelled, text + " after it was asked to stop", {}};
+  if (how.killed)
+    return {ec::cancelled, text + " by leasehold", {}};
   if (how.how == kind::exited && contains(rules.permanent_codes, how.code))
     return failed_for_good(std::move(text));
   return failed(std::move(text));
@@ -247,9 +244,8 @@ worker_factory run_child(const config::pool& settings,
     // restart, have retired this unit.
     if (job.found.exit == exit_mode::retired)
       return caf::actor{sys.spawn(retire_again, std::move(job))};
-    return caf::actor{
-      sys.spawn<child_worker>(std::move(job), std::ref(settings),
-                              std::ref(children))};
+    return caf::actor{sys.spawn<child_worker>(
+      std::move(job), std::ref(settings), std::ref(children))};
   };
 }
 

@@ -3,14 +3,13 @@
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <poll.h>
+#include <unistd.h>
 
 #include <array>
 #include <chrono>
 #include <cstdlib>
 #include <ctime>
-
-#include <poll.h>
-#include <unistd.h>
 
 namespace leasehold::app {
 
@@ -38,8 +37,8 @@ bool is_plain(std::string_view text) {
 
 // JSON's quoting is what people and tools know how to read back.
 std::string quoted(const std::string& text) {
-  return nlohmann::json(text).dump(
-    -1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return nlohmann::json(text).dump(-1, ' ', false,
+                                   nlohmann::json::error_handler_t::replace);
 }
 
 // How long a line waits for a slow reader.
@@ -66,8 +65,7 @@ std::string wall_clock(const char* format, bool utc) {
 } // namespace
 
 logger::logger(log_level level, log_format format)
-  : level_(level),
-    format_(format),
+  : level_(level), format_(format),
     journald_(std::getenv("JOURNAL_STREAM") != nullptr) {
   // nop
 }
@@ -100,8 +98,7 @@ std::string logger::format(log_level level, std::string_view event,
     entry["event"] = event;
     for (auto& field : fields)
       entry[std::string{field.key}] = field.value;
-    line = entry.dump(-1, ' ', false,
-                      nlohmann::json::error_handler_t::replace);
+    line = entry.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   } else {
     if (!journald_)
       line = fmt::format("{} {:<5} ", wall_clock("%H:%M:%S", false),

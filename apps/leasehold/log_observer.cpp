@@ -59,8 +59,8 @@ void outage_log::note(const result_info& info) {
   }
 }
 
-void lease_log::on_acquire(std::string_view work_id, const token&,
-                           const prior&, const result_info& info) {
+void lease_log::on_acquire(std::string_view work_id, const token&, const prior&,
+                           const result_info& info) {
   outages_.note(info);
   // Contention is expected: not worth a line unless somebody looks for it.
   if (info.code == ec::lease_held)
@@ -103,8 +103,8 @@ void lease_log::on_release(const token&, exit_mode, const result_info& info) {
   outages_.note(info);
 }
 
-void lease_log::on_lost(const token& tok, ec cause,
-                        std::string_view last_error, duration silent_for) {
+void lease_log::on_lost(const token& tok, ec cause, std::string_view last_error,
+                        duration silent_for) {
   log_.write(log_level::warning, "lost",
              {{"pool", pool_},
               {"work", tok.work_id()},
@@ -117,15 +117,14 @@ void lease_log::on_lost(const token& tok, ec cause,
 void pool_log::on_slot_acquired(const token& tok, const prior& found) {
   // After a crash, and after a stop in the middle, somebody's work goes on.
   auto takeover = found.exit == exit_mode::expired;
-  log_.write(log_level::info, takeover ? "takeover" : "acquired",
-             {{"pool", pool_},
-              {"work", tok.work_id()},
-              {"token", number_of(tok)},
-              {"prior", to_string(found.exit)},
-              {"prior_holder", found.holder_id.empty() ? "-"
-                                                       : found.holder_id},
-              {"state_bytes",
-               std::to_string(found.state ? found.state->size() : 0)}});
+  log_.write(
+    log_level::info, takeover ? "takeover" : "acquired",
+    {{"pool", pool_},
+     {"work", tok.work_id()},
+     {"token", number_of(tok)},
+     {"prior", to_string(found.exit)},
+     {"prior_holder", found.holder_id.empty() ? "-" : found.holder_id},
+     {"state_bytes", std::to_string(found.state ? found.state->size() : 0)}});
 }
 
 void pool_log::on_slot_lost(const token& tok, ec cause, std::string_view) {
@@ -141,8 +140,8 @@ void pool_log::on_slot_backoff(std::string_view work_id, const token& tok,
                                duration pause) {
   // Before there is a lease, an outage concerns all work alike and has a line
   // of its own.
-  auto level = tok.empty() && is_outage(cause) ? log_level::debug
-                                               : log_level::warning;
+  auto level
+    = tok.empty() && is_outage(cause) ? log_level::debug : log_level::warning;
   log_.write(level, "backoff",
              {{"pool", pool_},
               {"work", std::string{work_id}},

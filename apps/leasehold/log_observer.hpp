@@ -64,8 +64,7 @@ private:
 /// Slot events of one pool in the log.
 class pool_log : public pool_observer {
 public:
-  pool_log(logger& log, std::string pool)
-    : log_(log), pool_(std::move(pool)) {
+  pool_log(logger& log, std::string pool) : log_(log), pool_(std::move(pool)) {
     // nop
   }
 

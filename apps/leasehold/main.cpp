@@ -5,7 +5,9 @@
 #include "leasehold/nearest.hpp"
 
 #include <CLI/CLI.hpp>
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
@@ -13,9 +15,6 @@
 #include <exception>
 #include <string>
 #include <vector>
-
-#include <fcntl.h>
-#include <unistd.h>
 
 namespace leasehold::app {
 
@@ -74,8 +73,8 @@ reading read_words(CLI::App& app, const std::vector<std::string>& words) {
     if (word == "--")
       break;
     if (word.size() > 1 && word.front() == '-') {
-      auto name = word[1] == '-' ? word.substr(0, word.find('='))
-                                 : word.substr(0, 2);
+      auto name
+        = word[1] == '-' ? word.substr(0, word.find('=')) : word.substr(0, 2);
       auto* option = find_option(result, name);
       if (option == nullptr) {
         result.unknown_option = word[1] == '-' ? name : word;
@@ -88,9 +87,10 @@ reading read_words(CLI::App& app, const std::vector<std::string>& words) {
     auto commands = result.command->get_subcommands({});
     if (commands.empty())
       continue;
-    auto next = std::find_if(
-      commands.begin(), commands.end(),
-      [&](auto* command) { return command->get_name() == word; });
+    auto next
+      = std::find_if(commands.begin(), commands.end(), [&](auto* command) {
+          return command->get_name() == word;
+        });
     if (next == commands.end()) {
       result.unknown_command = word;
       break;
@@ -164,8 +164,9 @@ int run_program(int argc, char** argv) {
   app.fallthrough();
   app.require_subcommand(0, 1);
   globals flags;
-  app.add_option("-s,--store", flags.store,
-                 "postgresql://..., sqlite:///... or memory:")
+  app
+    .add_option("-s,--store", flags.store,
+                "postgresql://..., sqlite:///... or memory:")
     ->envname("LEASEHOLD_STORE");
   app.add_option("-c,--config", flags.config, "Configuration file (YAML)")
     ->envname("LEASEHOLD_CONFIG");

@@ -12,6 +12,7 @@
 #include "leasehold/process/supervisor.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <csignal>
@@ -21,8 +22,6 @@
 #include <system_error>
 #include <utility>
 #include <vector>
-
-#include <unistd.h>
 
 namespace leasehold::app {
 
@@ -66,8 +65,8 @@ std::string default_holder() {
                      system_random()->next() & 0xFFFF);
 }
 
-lease_options options_of(const config::file& settings,
-                         const config::pool& pool, const std::string& holder) {
+lease_options options_of(const config::file& settings, const config::pool& pool,
+                         const std::string& holder) {
   lease_options options;
   options.holder_id = holder;
   options.ttl = pool.ttl;
@@ -80,8 +79,7 @@ lease_options options_of(const config::file& settings,
 }
 
 slot_timing timing_of(const config::pool& pool) {
-  return {pool.idle, pool.rerun, pool.backoff, pool.cleanup,
-          pool.stop.grace};
+  return {pool.idle, pool.rerun, pool.backoff, pool.cleanup, pool.stop.grace};
 }
 
 /// Counts pools that have ended and wakes the main thread after the last.
@@ -146,8 +144,8 @@ public:
                : spawn_backends(
                  *sys_, [&source] { return source.open(); },
                  settings.store.sessions);
-    auto holder = settings.node_holder.empty() ? default_holder()
-                                               : settings.node_holder;
+    auto holder
+      = settings.node_holder.empty() ? default_holder() : settings.node_holder;
     log_.write(log_level::info, "starting",
                {{"holder", holder},
                 {"store", source.display()},
@@ -194,8 +192,7 @@ private:
   void add(const config::file& settings, const config::pool& pool,
            const std::string& holder, process::supervisor& children) {
     auto options = options_of(settings, pool, holder);
-    options.observer
-      = std::make_shared<lease_log>(log_, outages_, pool.name);
+    options.observer = std::make_shared<lease_log>(log_, outages_, pool.name);
     auto lease = checked(spawn_lease(*sys_, store_, options), pool.name);
     leases_.push_back(lease);
     pool_options slots;
@@ -222,16 +219,15 @@ private:
 
 } // namespace
 
-int run_pools(const config::file& settings,
-              const backend::store_source& source, logger& log) {
+int run_pools(const config::file& settings, const backend::store_source& source,
+              logger& log) {
   awaited_signals signals;
   process::guard guard; // Forks, so it comes before every thread.
   process::runtime_folder folder;
   process::supervisor_options options;
   for (auto& pool : settings.pools)
-    options.max_state_bytes
-      = std::max(options.max_state_bytes,
-                 static_cast<std::size_t>(pool.max_state_bytes));
+    options.max_state_bytes = std::max(
+      options.max_state_bytes, static_cast<std::size_t>(pool.max_state_bytes));
   options.on_output_lost = [&log](int code) {
     log.write(log_level::warning, "output_lost",
               {{"detail", fmt::format("standard output takes no more lines of "

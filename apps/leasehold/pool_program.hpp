@@ -18,7 +18,7 @@ namespace leasehold::app {
 ///    1.
 ///
 /// Returns the exit code. @pre The process has one thread.
-int run_pools(const config::file& settings,
-              const backend::store_source& source, logger& log);
+int run_pools(const config::file& settings, const backend::store_source& source,
+              logger& log);
 
 } // namespace leasehold::app

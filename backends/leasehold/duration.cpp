@@ -42,9 +42,8 @@ std::optional<std::int64_t> to_integer(std::string_view digits) {
 }
 
 // value.fraction of `micros`; nothing if finer than a microsecond.
-std::optional<std::int64_t> scaled(std::string_view whole,
-                                   std::string_view fraction,
-                                   std::int64_t micros) {
+std::optional<std::int64_t>
+scaled(std::string_view whole, std::string_view fraction, std::int64_t micros) {
   auto value = to_integer(whole);
   if (!value || *value > max_duration.count() / micros)
     return std::nullopt;
@@ -153,10 +152,14 @@ std::optional<std::uint64_t> parse_size(std::string_view text) {
     std::string_view name;
     std::uint64_t bytes;
   };
+
   constexpr std::array sizes{
-    size_unit{"", 1},           size_unit{"B", 1},
-    size_unit{"kB", 1000},      size_unit{"KiB", 1024},
-    size_unit{"MB", 1000'000},  size_unit{"MiB", 1024 * 1024},
+    size_unit{"", 1},
+    size_unit{"B", 1},
+    size_unit{"kB", 1000},
+    size_unit{"KiB", 1024},
+    size_unit{"MB", 1000'000},
+    size_unit{"MiB", 1024 * 1024},
     size_unit{"GB", 1000'000'000},
     size_unit{"GiB", 1024 * 1024 * 1024},
   };

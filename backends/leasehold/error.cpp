@@ -94,9 +94,8 @@ std::string_view explain(ec code) {
 bool matches(ec code, ec wanted) noexcept {
   if (code == wanted)
     return true;
-  auto within = [code](ec first, ec last) {
-    return code >= first && code <= last;
-  };
+  auto within
+    = [code](ec first, ec last) { return code >= first && code <= last; };
   switch (wanted) {
     case ec::config_invalid:
       return within(ec::nil_backend, ec::pool_work_fn_required);

@@ -10,9 +10,7 @@ namespace {
 // Length of the UTF-8 sequence at the start of `text`, or 0 if it is malformed
 // (overlong forms, surrogates and values beyond U+10FFFF included).
 std::size_t utf8_length(std::string_view text) noexcept {
-  auto byte = [&](std::size_t i) {
-    return static_cast<std::uint8_t>(text[i]);
-  };
+  auto byte = [&](std::size_t i) { return static_cast<std::uint8_t>(text[i]); };
   auto lead = byte(0);
   if (lead < 0x80)
     return 1;

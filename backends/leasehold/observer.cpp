@@ -13,8 +13,7 @@ void lease_observer::on_checkpoint(const token&, std::size_t,
                                    const result_info&) {
 }
 
-void lease_observer::on_renew(const token&, int, duration,
-                              const result_info&) {
+void lease_observer::on_renew(const token&, int, duration, const result_info&) {
 }
 
 void lease_observer::on_release(const token&, exit_mode, const result_info&) {

@@ -9,9 +9,8 @@ namespace leasehold {
 std::string to_string(const token& x) {
   if (x.empty())
     return "token(empty)";
-  return "token(work_id=" + printable(x.work_id())
-         + ", holder_id=" + printable(x.holder_id())
-         + ", number=" + std::to_string(x.number())
+  return "token(work_id=" + printable(x.work_id()) + ", holder_id="
+         + printable(x.holder_id()) + ", number=" + std::to_string(x.number())
          + ", expires=" + rfc3339(x.expires_us()) + ")";
 }
 

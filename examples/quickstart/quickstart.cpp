@@ -12,9 +12,8 @@ using namespace leasehold;
 int main(int argc, char** argv) {
   config_base<caf::id_block::leasehold> cfg;
   caf::actor_system sys{cfg};
-  auto source
-    = std::get<backend::store_source>(backend::store_source::parse(
-      argc > 1 ? argv[1] : "sqlite:///var/tmp/leases.db"));
+  auto source = std::get<backend::store_source>(backend::store_source::parse(
+    argc > 1 ? argv[1] : "sqlite:///var/tmp/leases.db"));
   source.apply_schema();
   auto store = spawn_backend(sys, source.open());
   lease_options who;
@@ -33,8 +32,9 @@ int main(int argc, char** argv) {
   });
   auto pool = *spawn_pool(sys, options);
   caf::scoped_actor self{sys};
-  post(self, run_pool{}).request(pool, caf::infinite).receive(
-    [](const pool_result&) {}, [](const caf::error&) {});
+  post(self, run_pool{})
+    .request(pool, caf::infinite)
+    .receive([](const pool_result&) {}, [](const caf::error&) {});
   caf::anon_send_exit(pool, caf::exit_reason::user_shutdown);
   caf::anon_send_exit(lease, caf::exit_reason::user_shutdown);
   caf::anon_send_exit(store, caf::exit_reason::user_shutdown);

@@ -32,15 +32,17 @@ struct fixture : test::lease_world {
   /// A client that sends one request and counts the good outcomes.
   void send(const backend_actor& to, store_request request) {
     spawn_fn([this, to, request](caf::event_based_actor* me) {
-      post(me, request).request(to, 1min).then(
-        [this](const store_reply& reply) {
-          for (auto& got : reply.outcomes) {
-            ++answers;
-            granted += got.ok() ? 1 : 0;
-            last = got;
-          }
-        },
-        [this](const caf::error&) { ++failures; });
+      post(me, request)
+        .request(to, 1min)
+        .then(
+          [this](const store_reply& reply) {
+            for (auto& got : reply.outcomes) {
+              ++answers;
+              granted += got.ok() ? 1 : 0;
+              last = got;
+            }
+          },
+          [this](const caf::error&) { ++failures; });
       return caf::behavior{[](int) {}};
     });
   }
@@ -102,8 +104,8 @@ BOOST_AUTO_TEST_CASE(gives_back_a_grant_that_came_too_late) {
 }
 
 BOOST_AUTO_TEST_CASE(a_store_that_throws_costs_an_unknown_outcome_only) {
-  auto aut = spawn<internal::backend_serializer>(
-    std::make_unique<throwing_store>());
+  auto aut
+    = spawn<internal::backend_serializer>(std::make_unique<throwing_store>());
   send(aut, claim("w"));
   run();
   BOOST_TEST((last.code == ec::unknown_outcome));
@@ -119,8 +121,8 @@ BOOST_AUTO_TEST_CASE(a_router_keeps_renewals_and_lists_apart) {
   auto renewals = std::make_shared<test::store_script>();
   auto bulk = std::make_shared<test::store_script>();
   auto aut = spawn<internal::router>(
-    std::vector<backend_actor>{session(work), session(work)},
-    session(renewals), session(bulk));
+    std::vector<backend_actor>{session(work), session(work)}, session(renewals),
+    session(bulk));
   auto a = ask<store_reply>(backend_actor{aut}, claim("a")).outcomes.front();
   auto tok = internal::token_access::make("a", "a", a.number, a.expires_us);
   auto reply = ask<store_reply>(

@@ -38,9 +38,9 @@ struct fixture {
   }
 
   ~fixture() {
-    for (auto& hdl : {caf::actor_cast<caf::actor>(pool),
-                      caf::actor_cast<caf::actor>(lease),
-                      caf::actor_cast<caf::actor>(store)})
+    for (auto& hdl :
+         {caf::actor_cast<caf::actor>(pool), caf::actor_cast<caf::actor>(lease),
+          caf::actor_cast<caf::actor>(store)})
       if (hdl)
         caf::anon_send_exit(hdl, caf::exit_reason::user_shutdown);
   }
@@ -53,9 +53,10 @@ struct fixture {
     options.timing.backoff = 1h;
     pool = *spawn_pool(sys, options);
     sys.spawn([this](caf::event_based_actor* self) {
-      post(self, run_pool{}).request(pool, caf::infinite).then(
-        [this](const pool_result&) { ended.set_value({}); },
-        [this](const caf::error& err) { ended.set_value(err); });
+      post(self, run_pool{})
+        .request(pool, caf::infinite)
+        .then([this](const pool_result&) { ended.set_value({}); },
+              [this](const caf::error& err) { ended.set_value(err); });
       return caf::behavior{[](int) {}};
     });
   }

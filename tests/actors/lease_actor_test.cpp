@@ -43,15 +43,17 @@ struct fixture : test::lease_world {
     auto result = std::make_shared<waiter>();
     request.wait = true;
     spawn_fn([this, result, lease, request](caf::event_based_actor* me) {
-      post(me, request).request(lease, 24h).then(
-        [this, result](grant& won) {
-          result->won = std::move(won);
-          result->when = base::now();
-        },
-        [this, result](caf::error& err) {
-          result->lost = std::move(err);
-          result->when = base::now();
-        });
+      post(me, request)
+        .request(lease, 24h)
+        .then(
+          [this, result](grant& won) {
+            result->won = std::move(won);
+            result->when = base::now();
+          },
+          [this, result](caf::error& err) {
+            result->lost = std::move(err);
+            result->when = base::now();
+          });
       return caf::behavior{[](int) {}};
     });
     run();
@@ -149,8 +151,8 @@ BOOST_AUTO_TEST_CASE(a_successor_gets_the_state_of_a_crashed_holder) {
 
 // contract 16, 70, 17
 BOOST_AUTO_TEST_CASE(a_released_lease_is_free_at_once_in_every_mode) {
-  for (auto mode : {exit_mode::finished, exit_mode::abandoned,
-                    exit_mode::retired}) {
+  for (auto mode :
+       {exit_mode::finished, exit_mode::abandoned, exit_mode::retired}) {
     auto got = acquire(a, "w");
     release(a, got.tok, mode);
     auto next = acquire(b, "w");
@@ -196,8 +198,8 @@ BOOST_AUTO_TEST_CASE(a_poll_interval_of_nothing_means_the_default) {
   auto plain = for_work("w");
   plain.poll = 10ms;
   script->seen.clear();
-  BOOST_TEST((code_of(ask_error<grant>(node("node-c"), plain))
-              == ec::lease_held));
+  BOOST_TEST(
+    (code_of(ask_error<grant>(node("node-c"), plain)) == ec::lease_held));
   BOOST_TEST(script->count(backend::op_kind::acquire) == 1u);
 }
 
@@ -276,9 +278,10 @@ BOOST_AUTO_TEST_CASE(a_grant_that_nobody_waits_for_is_released_at_once) {
   request.ticket = 42;
   auto waiting = std::make_shared<waiter>();
   spawn_fn([&, waiting](caf::event_based_actor* me) {
-    post(me, request).request(a, 1min).then(
-      [waiting](grant& won) { waiting->won = std::move(won); },
-      [waiting](caf::error& err) { waiting->lost = std::move(err); });
+    post(me, request)
+      .request(a, 1min)
+      .then([waiting](grant& won) { waiting->won = std::move(won); },
+            [waiting](caf::error& err) { waiting->lost = std::move(err); });
     return caf::behavior{[](int) {}};
   });
   script->during = [this] { post_anon(a, cancel_acquire{42}); };
@@ -304,8 +307,8 @@ BOOST_AUTO_TEST_CASE(a_lost_reply_to_an_acquire_is_found_by_the_next_one) {
 BOOST_AUTO_TEST_CASE(a_lost_reply_to_a_release_is_repeated_safely) {
   auto got = acquire(a, "w");
   script->lose_replies = true;
-  auto err = ask_error<confirmation>(
-    a, release_request{got.tok, exit_mode::finished});
+  auto err
+    = ask_error<confirmation>(a, release_request{got.tok, exit_mode::finished});
   BOOST_TEST(matches(err, ec::unknown_outcome));
   script->lose_replies = false;
   release(a, got.tok, exit_mode::finished);
@@ -316,8 +319,8 @@ BOOST_AUTO_TEST_CASE(a_lost_reply_to_a_release_is_repeated_safely) {
 BOOST_AUTO_TEST_CASE(a_second_release_is_expired_and_the_first_mode_stands) {
   auto got = acquire(a, "w");
   release(a, got.tok, exit_mode::finished);
-  auto err = ask_error<confirmation>(
-    a, release_request{got.tok, exit_mode::retired});
+  auto err
+    = ask_error<confirmation>(a, release_request{got.tok, exit_mode::retired});
   BOOST_TEST(matches(err, ec::lease_expired));
   BOOST_TEST((row_of("w")->exit == exit_mode::finished));
 }
@@ -328,8 +331,8 @@ BOOST_AUTO_TEST_CASE(a_wrong_exit_mode_touches_nothing) {
   auto down = watch(got.hold);
   seen->events.clear();
   script->seen.clear();
-  for (auto mode : {exit_mode::none, exit_mode::expired,
-                    static_cast<exit_mode>(9)}) {
+  for (auto mode :
+       {exit_mode::none, exit_mode::expired, static_cast<exit_mode>(9)}) {
     auto err = ask_error<confirmation>(a, release_request{got.tok, mode});
     BOOST_TEST(matches(err, ec::invalid_exit_mode));
   }
@@ -367,8 +370,9 @@ BOOST_AUTO_TEST_CASE(every_operation_is_reported_once) {
   BOOST_TEST(seen->attempts.back() == 1);
   release(a, got.tok);
   ask<confirmation>(a, forget_request{got.tok});
-  std::vector<std::string> want{"acquire", "acquire-", "checkpoint", "read",
-                                "renew",   "release finished", "forget"};
+  std::vector<std::string> want{"acquire", "acquire-", "checkpoint",
+                                "read",    "renew",    "release finished",
+                                "forget"};
   BOOST_TEST(seen->events == want, boost::test_tools::per_element());
 }
 
@@ -425,9 +429,10 @@ BOOST_AUTO_TEST_CASE(calls_of_one_moment_share_one_request) {
     auto w = std::make_shared<waiter>();
     all.push_back(w);
     spawn_fn([&, w, i](caf::event_based_actor* me) {
-      post(me, for_work("w" + std::to_string(i))).request(a, 1min).then(
-        [w](grant& won) { w->won = std::move(won); },
-        [w](caf::error& err) { w->lost = std::move(err); });
+      post(me, for_work("w" + std::to_string(i)))
+        .request(a, 1min)
+        .then([w](grant& won) { w->won = std::move(won); },
+              [w](caf::error& err) { w->lost = std::move(err); });
       return caf::behavior{[](int) {}};
     });
   }
@@ -441,12 +446,13 @@ BOOST_AUTO_TEST_CASE(a_silent_store_is_an_unknown_outcome_in_bounded_time) {
   *line_is_up = false;
   auto w = std::make_shared<waiter>();
   spawn_fn([&, w](caf::event_based_actor* me) {
-    post(me, for_work("w")).request(a, 1min).then(
-      [w](grant& won) { w->won = std::move(won); },
-      [this, w](caf::error& err) {
-        w->lost = std::move(err);
-        w->when = base::now();
-      });
+    post(me, for_work("w"))
+      .request(a, 1min)
+      .then([w](grant& won) { w->won = std::move(won); },
+            [this, w](caf::error& err) {
+              w->lost = std::move(err);
+              w->when = base::now();
+            });
     return caf::behavior{[](int) {}};
   });
   run();

@@ -19,7 +19,8 @@ public:
   using on_stop = std::function<void(puppet*)>;
 
   puppet(caf::actor_config& cfg, assignment job, on_stop stop)
-    : caf::event_based_actor(cfg), job_(std::move(job)), stop_(std::move(stop)) {
+    : caf::event_based_actor(cfg), job_(std::move(job)),
+      stop_(std::move(stop)) {
     end_with(this, job_.hold);
   }
 
@@ -71,8 +72,8 @@ public:
 
   void on_slot_backoff(std::string_view work_id, const token&, ec cause,
                        std::string_view, duration pause) override {
-    events.push_back("backoff " + std::string{work_id} + " "
-                     + to_string(cause) + " " + format_duration(pause));
+    events.push_back("backoff " + std::string{work_id} + " " + to_string(cause)
+                     + " " + format_duration(pause));
   }
 
   void on_slot_released(const token& tok, exit_mode mode) override {
@@ -134,15 +135,17 @@ struct fixture : test::lease_world {
   std::shared_ptr<outcome_of_run> run_it(const pool_actor& pool) {
     auto out = std::make_shared<outcome_of_run>();
     spawn_fn([out, pool](caf::event_based_actor* me) {
-      post(me, run_pool{}).request(pool, 10000h).then(
-        [out](const pool_result& x) {
-          out->result = x;
-          out->ended = true;
-        },
-        [out](caf::error& err) {
-          out->failed = std::move(err);
-          out->ended = true;
-        });
+      post(me, run_pool{})
+        .request(pool, 10000h)
+        .then(
+          [out](const pool_result& x) {
+            out->result = x;
+            out->ended = true;
+          },
+          [out](caf::error& err) {
+            out->failed = std::move(err);
+            out->ended = true;
+          });
       return caf::behavior{[](int) {}};
     });
     run();
@@ -188,8 +191,11 @@ BOOST_AUTO_TEST_CASE(refuses_options_that_cannot_work) {
   check_code([](auto& x) { x.lease = nullptr; }, ec::pool_lease_required);
   check_code([](auto& x) { x.work_ids.clear(); }, ec::pool_empty_work_ids);
   check_code([](auto& x) { x.work_ids = {"a", ""}; }, ec::pool_empty_work_id);
-  check_code([](auto& x) { x.work_ids = {"a", "b", "b", "a"}; },
-             ec::pool_duplicate_work_id);
+  check_code(
+    [](auto& x) {
+      x.work_ids = {"a", "b", "b", "a"};
+    },
+    ec::pool_duplicate_work_id);
   check_code([](auto& x) { x.work = nullptr; }, ec::pool_work_fn_required);
   auto options = options_for_pool({"a", "b", "b", "a"});
   BOOST_TEST(detail_of(check(options)).find("\"b\"") != std::string::npos);
@@ -384,6 +390,7 @@ BOOST_AUTO_TEST_CASE(a_slot_that_failed_is_replaced_and_its_lease_lapses) {
         throw std::runtime_error("a bad observer");
     }
   };
+
   auto options = options_for_pool({"w"});
   options.observer = std::make_shared<throws_in_the_middle>();
   run_it(make(options));

@@ -332,12 +332,12 @@ BOOST_AUTO_TEST_CASE(a_fenced_caller_hears_of_its_end_before_the_answer) {
   auto order = std::make_shared<std::vector<std::string>>();
   spawn_fn([this, got, order](caf::event_based_actor* me) {
     auto watching = std::make_shared<watches>(me);
-    watching->add(me, got.hold, [order](const caf::error&) {
-      order->push_back("down");
-    });
-    post(me, checkpoint_request{got.tok, "late"}).request(a, 1min).then(
-      [order](const confirmation&) { order->push_back("stored"); },
-      [order](const caf::error&) { order->push_back("refused"); });
+    watching->add(me, got.hold,
+                  [order](const caf::error&) { order->push_back("down"); });
+    post(me, checkpoint_request{got.tok, "late"})
+      .request(a, 1min)
+      .then([order](const confirmation&) { order->push_back("stored"); },
+            [order](const caf::error&) { order->push_back("refused"); });
     return caf::behavior{[watching](int) {}};
   });
   steal("w");

@@ -38,9 +38,9 @@ BOOST_AUTO_TEST_CASE(impossible_policies_are_corrected) {
   BOOST_TEST(fixed.jitter == 0.0);
   BOOST_TEST((normalized({10s, 2s, 7}).first == 2s));
   BOOST_TEST(normalized({10s, 2s, 7}).jitter == 1.0);
-  BOOST_TEST(normalized({1s, 2s, std::numeric_limits<double>::quiet_NaN()})
-               .jitter
-             == 0.0);
+  BOOST_TEST(
+    normalized({1s, 2s, std::numeric_limits<double>::quiet_NaN()}).jitter
+    == 0.0);
   BOOST_TEST((normalized({-5s, 2s, 0.5}).first == 1ms));
 }
 

@@ -30,13 +30,12 @@ BOOST_AUTO_TEST_SUITE(run_end_suite)
 // contract 128, 129, 130, 148
 BOOST_AUTO_TEST_CASE(what_the_work_said_decides_while_the_lease_is_held) {
   check_plan({ec::none, ec::none, true}, true, exit_mode::finished, ec::none);
-  check_plan({ec::none, ec::none, false}, false, exit_mode::finished,
-             ec::none);
+  check_plan({ec::none, ec::none, false}, false, exit_mode::finished, ec::none);
   check_plan({ec::retire, ec::none, true}, true, exit_mode::retired, ec::none);
   check_plan({ec::work_failed, ec::none, true}, true, exit_mode::abandoned,
              ec::work_failed);
-  check_plan({ec::work_permanent, ec::none, false}, false,
-             exit_mode::abandoned, ec::work_permanent);
+  check_plan({ec::work_permanent, ec::none, false}, false, exit_mode::abandoned,
+             ec::work_permanent);
 }
 
 // contract 131, 133
@@ -85,12 +84,12 @@ BOOST_AUTO_TEST_CASE(a_failed_final_checkpoint_decides_the_release) {
 // contract 142, 143, 144
 BOOST_AUTO_TEST_CASE(a_failed_release_counts_only_if_nothing_failed_before) {
   BOOST_TEST((after_release(plan_of(ec::none), ec::none) == ec::none));
-  BOOST_TEST((after_release(plan_of(ec::none), ec::lease_expired)
-              == ec::lease_expired));
+  BOOST_TEST(
+    (after_release(plan_of(ec::none), ec::lease_expired) == ec::lease_expired));
   BOOST_TEST((after_release(plan_of(ec::work_failed), ec::unavailable)
               == ec::work_failed));
-  BOOST_TEST((after_release(plan_of(ec::work_failed), ec::fenced)
-              == ec::fenced));
+  BOOST_TEST(
+    (after_release(plan_of(ec::work_failed), ec::fenced) == ec::fenced));
 }
 
 // contract 178, 179, 182, 183, 184, 186, 187
@@ -98,13 +97,13 @@ BOOST_AUTO_TEST_CASE(a_slot_goes_on_retires_or_dies) {
   BOOST_TEST((after_run(ec::none, exit_mode::finished) == next_step::rerun));
   BOOST_TEST((after_run(ec::none, exit_mode::retired) == next_step::retire));
   BOOST_TEST((after_run(ec::fenced, exit_mode::none) == next_step::again));
-  BOOST_TEST((after_run(ec::work_failed, exit_mode::abandoned)
-              == next_step::backoff));
+  BOOST_TEST(
+    (after_run(ec::work_failed, exit_mode::abandoned) == next_step::backoff));
   BOOST_TEST((after_run(ec::lease_window_exhausted, exit_mode::none)
               == next_step::backoff));
   BOOST_TEST((after_run(ec::retire, exit_mode::none) == next_step::backoff));
-  BOOST_TEST((after_run(ec::work_permanent, exit_mode::abandoned)
-              == next_step::die));
+  BOOST_TEST(
+    (after_run(ec::work_permanent, exit_mode::abandoned) == next_step::die));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

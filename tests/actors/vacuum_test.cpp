@@ -120,9 +120,7 @@ BOOST_AUTO_TEST_CASE(without_a_schedule_it_sweeps_only_when_asked) {
 BOOST_AUTO_TEST_CASE(a_store_that_is_gone_costs_one_sweep_not_the_schedule) {
   auto silent = spawn_fn([](backend_actor::pointer) {
     return backend_actor::behavior_type{
-      [](store_request&) -> caf::result<store_reply> {
-        return store_reply{};
-      },
+      [](store_request&) -> caf::result<store_reply> { return store_reply{}; },
       [](list_request&) -> caf::result<backend::listing> {
         return backend::listing{};
       },

@@ -22,8 +22,8 @@ BOOST_AUTO_TEST_CASE(is_empty_by_default) {
 
 // contract 25
 BOOST_AUTO_TEST_CASE(prints_who_what_and_until_when) {
-  auto tok = internal::token_access::make("shard-7", "node-a", 9'007'199'254'740'993,
-                                          1'000'000);
+  auto tok = internal::token_access::make("shard-7", "node-a",
+                                          9'007'199'254'740'993, 1'000'000);
   BOOST_TEST(to_string(tok)
              == "token(work_id=\"shard-7\", holder_id=\"node-a\", "
                 "number=9007199254740993, expires=1970-01-01T00:00:01.000Z)");

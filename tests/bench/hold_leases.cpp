@@ -10,6 +10,9 @@
 #include "leasehold/backend_actor.hpp"
 #include "leasehold/lease_actor.hpp"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -17,9 +20,6 @@
 #include <cstdlib>
 #include <string>
 #include <thread>
-
-#include <sys/resource.h>
-#include <unistd.h>
 
 using namespace leasehold;
 
@@ -99,9 +99,9 @@ int main(int argc, char** argv) {
   if (auto err = cfg.apply({"caf.scheduler.policy=sharing"}))
     return 70;
   caf::actor_system sys{cfg};
-  auto store = source.single_writer()
-                 ? spawn_backend(sys, source.open())
-                 : spawn_backends(sys, [&] { return source.open(); }, 2);
+  auto store = source.single_writer() ? spawn_backend(sys, source.open())
+                                      : spawn_backends(
+                                        sys, [&] { return source.open(); }, 2);
   auto counts = std::make_shared<tally>();
   counts->quarter = ttl / 4;
   lease_options options;

@@ -2,13 +2,12 @@
 #include "leasehold/config/load.hpp"
 
 #include <boost/test/unit_test.hpp>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <string>
-
-#include <unistd.h>
 
 using namespace leasehold;
 using namespace leasehold::config;
@@ -32,8 +31,7 @@ struct fixture {
   load_result load(const std::string& text) {
     return load_text(text, folder, [this](const std::string& name) {
       auto pos = variables.find(name);
-      return pos == variables.end() ? std::nullopt
-                                    : std::optional{pos->second};
+      return pos == variables.end() ? std::nullopt : std::optional{pos->second};
     });
   }
 
@@ -145,8 +143,7 @@ BOOST_AUTO_TEST_CASE(keys_of_other_versions_are_refused_as_such) {
 
 BOOST_AUTO_TEST_CASE(a_key_that_stands_twice_is_an_error) {
   auto got = load_pool("    ttl: 10s\n    ttl: 20s\n");
-  check_problems(got,
-                 {"f:8:5: error: key \"ttl\" stands twice in pools[]"});
+  check_problems(got, {"f:8:5: error: key \"ttl\" stands twice in pools[]"});
 }
 
 BOOST_AUTO_TEST_CASE(durations_are_strict) {
@@ -231,8 +228,7 @@ BOOST_AUTO_TEST_CASE(variables_expand_in_values_only) {
   };
   BOOST_TEST(load(text("sqlite://${DB}")).value.store.url
              == "sqlite:///tmp/l.db");
-  BOOST_TEST(load(text("sqlite:${NO:-x.db}")).value.store.url
-             == "sqlite:x.db");
+  BOOST_TEST(load(text("sqlite:${NO:-x.db}")).value.store.url == "sqlite:x.db");
   BOOST_TEST(load(text("sqlite:a$$b$c")).value.store.url == "sqlite:a$b$c");
   check_problems(load(text("sqlite:${NO}")),
                  {"f:1:1: error: store.url is missing; for example "
@@ -328,8 +324,8 @@ BOOST_AUTO_TEST_CASE(what_is_no_configuration_is_said_clearly) {
                  {"f:2:1: error: bytes that are not UTF-8; is this a text "
                   "file?"});
   for (auto text : {"just a word", "- a\n- b\n", "a: [1, 2", "a: b: c",
-                    "version: 1\n--- \nversion: 1\n", "<<: {a: b}\n",
-                    "&a [*a]", "{{a: b}: c}"}) {
+                    "version: 1\n--- \nversion: 1\n", "<<: {a: b}\n", "&a [*a]",
+                    "{{a: b}: c}"}) {
     BOOST_TEST_CONTEXT(text) {
       auto got = load(text);
       BOOST_TEST(!got.ok());
@@ -358,8 +354,8 @@ BOOST_AUTO_TEST_CASE(files_that_cannot_be_read_say_why) {
   check_problems(load_file(folder + "/nowhere.yaml", none),
                  {"f: error: cannot be read: \"" + folder
                   + "/nowhere.yaml\": No such file or directory"});
-  check_problems(load_file(folder, none), {"f: error: cannot be read: \""
-                                           + folder + "\" is a folder"});
+  check_problems(load_file(folder, none),
+                 {"f: error: cannot be read: \"" + folder + "\" is a folder"});
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -18,8 +18,8 @@ std::optional<std::string> no_variables(const std::string&) {
 
 bool has_value_problem(const load_result& got, std::string_view path) {
   for (auto& x : got.problems)
-    // That a value is missing elsewhere, or that the file which an example names
-    // is not on this machine, is no problem of the value.
+    // That a value is missing elsewhere, or that the file which an example
+    // names is not on this machine, is no problem of the value.
     if (x.text.starts_with(path) && x.text.find("missing") == std::string::npos
         && x.text.find("cannot be read") == std::string::npos)
       return true;
@@ -81,8 +81,7 @@ BOOST_AUTO_TEST_CASE(every_example_and_every_default_is_valid) {
 BOOST_AUTO_TEST_CASE(the_file_with_all_options_loads_without_a_problem) {
   auto folder = std::getenv("LEASEHOLD_TEST_FILES");
   BOOST_TEST_REQUIRE(folder != nullptr);
-  auto got = load_file(std::string{folder} + "/all-options.yaml",
-                       no_variables);
+  auto got = load_file(std::string{folder} + "/all-options.yaml", no_variables);
   for (auto& x : got.problems)
     BOOST_ERROR(to_string(x, "all-options.yaml"));
   BOOST_TEST(got.ok());

@@ -10,8 +10,8 @@ using namespace leasehold;
 int main() {
   config_base<caf::id_block::leasehold> cfg;
   caf::actor_system sys{cfg};
-  auto source = std::get<backend::store_source>(
-    backend::store_source::parse("memory:"));
+  auto source
+    = std::get<backend::store_source>(backend::store_source::parse("memory:"));
   auto store = spawn_backend(sys, source.open());
   lease_options options;
   options.holder_id = "consumer";

@@ -178,8 +178,7 @@ public:
     events.push_back("fenced " + std::string{operation});
   }
 
-  void on_lost(const token&, ec cause, std::string_view,
-               duration) override {
+  void on_lost(const token&, ec cause, std::string_view, duration) override {
     events.push_back("lost " + to_string(cause));
   }
 
@@ -233,10 +232,10 @@ struct lease_world : world<caf::id_block::leasehold>, window_clock {
 
   backend::memory_store data{[this] { return store_now(); }};
 
-  backend_actor store = spawn<gate>(
-    backend_actor{spawn<internal::backend_serializer>(
-      std::make_unique<scripted_store>(data.share(), script))},
-    line_is_up);
+  backend_actor store
+    = spawn<gate>(backend_actor{spawn<internal::backend_serializer>(
+                    std::make_unique<scripted_store>(data.share(), script))},
+                  line_is_up);
 
   lease_options options_for(std::string holder) {
     lease_options options;
@@ -282,16 +281,16 @@ struct lease_world : world<caf::id_block::leasehold>, window_clock {
     auto result = std::make_shared<witness>();
     auto order = downs_;
     // Kept, since nothing refers to an actor that only monitors.
-    witnesses_.push_back(spawn_fn([result, hdl,
-                                   order](caf::event_based_actor* me) {
-      auto watching = std::make_shared<watches>(me);
-      watching->add(me, hdl, [result, order, me](const caf::error& why) {
-        result->reason = why;
-        result->order = ++*order;
-        me->quit();
-      });
-      return caf::behavior{[watching](int) {}};
-    }));
+    witnesses_.push_back(
+      spawn_fn([result, hdl, order](caf::event_based_actor* me) {
+        auto watching = std::make_shared<watches>(me);
+        watching->add(me, hdl, [result, order, me](const caf::error& why) {
+          result->reason = why;
+          result->order = ++*order;
+          me->quit();
+        });
+        return caf::behavior{[watching](int) {}};
+      }));
     run();
     return result;
   }

@@ -3,9 +3,9 @@
 // Step-by-step execution with virtual time.
 #pragma once
 
-#include <boost/test/unit_test.hpp>
-
 #include "leasehold/caf.hpp"
+
+#include <boost/test/unit_test.hpp>
 
 #if LEASEHOLD_CAF_017
 #  include <caf/scheduler/test_coordinator.hpp>
@@ -31,21 +31,26 @@ public:
   caf::actor_clock::time_point now() {
     return sched().clock().current_time;
   }
+
   bool step() {
     return sched().try_run_once();
   }
+
   std::optional<caf::actor_clock::time_point> next_timer() {
     auto& timers = sched().clock().schedule();
     if (timers.empty())
       return std::nullopt;
     return timers.begin()->first;
   }
+
   void fire_next_timer() {
     sched().trigger_timeout();
   }
+
   void set_time(caf::actor_clock::time_point t) {
     sched().clock().current_time = t;
   }
+
   void drop_timers() {
     sched().clock().cancel_all();
   }
@@ -56,9 +61,11 @@ private:
     cfg.set("logger.inline-output", true);
     return cfg;
   }
+
   caf::scheduler::test_coordinator& sched() {
     return dynamic_cast<caf::scheduler::test_coordinator&>(sys.scheduler());
   }
+
   config_base<Blocks...> cfg_;
 
 public:
@@ -90,20 +97,25 @@ public:
   caf::actor_clock::time_point now() {
     return sys.clock().now();
   }
+
   bool step() {
     return dispatch_message();
   }
+
   std::optional<caf::actor_clock::time_point> next_timer() {
     if (!has_pending_timeout())
       return std::nullopt;
     return next_timeout();
   }
+
   void fire_next_timer() {
     trigger_timeout();
   }
+
   void set_time(caf::actor_clock::time_point t) {
     caf::test::fixture::deterministic::set_time(t);
   }
+
   void drop_timers() {
     // the fixture's destructor does that
   }
@@ -204,7 +216,9 @@ public:
     auto hdl = post(self, std::move(xs)...).request(to, caf::infinite);
     run();
     std::move(hdl).receive(
-      [&](R& x) { BOOST_FAIL("unexpected result: " << caf::deep_to_string(x)); },
+      [&](R& x) {
+        BOOST_FAIL("unexpected result: " << caf::deep_to_string(x));
+      },
       [&](caf::error& e) { result = std::move(e); });
     return result;
   }

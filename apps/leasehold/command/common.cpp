@@ -91,9 +91,8 @@ store_choice open_store(const config::file& settings) {
   options.timeout = settings.store.timeout;
   // Each pool checks its own, smaller, limit.
   for (auto& pool : settings.pools)
-    options.max_state_bytes
-      = std::max(options.max_state_bytes,
-                 static_cast<std::size_t>(pool.max_state_bytes));
+    options.max_state_bytes = std::max(
+      options.max_state_bytes, static_cast<std::size_t>(pool.max_state_bytes));
   return parse_store(settings.store.url, options);
 }
 

@@ -32,10 +32,10 @@ void add_config(CLI::App& app, globals& flags, chosen& run) {
       for (auto& pool : settings->pools)
         units += pool.work.size();
       if (!flags.quiet)
-        print(fmt::format(
-          "{}: good; {} pool{}, {} unit{} of work, store {}\n", flags.config,
-          settings->pools.size(), settings->pools.size() == 1 ? "" : "s",
-          units, units == 1 ? "" : "s", choice.source->display()));
+        print(fmt::format("{}: good; {} pool{}, {} unit{} of work, store {}\n",
+                          flags.config, settings->pools.size(),
+                          settings->pools.size() == 1 ? "" : "s", units,
+                          units == 1 ? "" : "s", choice.source->display()));
       return exit_code::ok;
     };
   });

@@ -116,11 +116,11 @@ void print_rows(const std::vector<backend::row>& rows, std::int64_t now_us,
       ++counts[state_of(x, now_us)];
     std::string summary;
     for (auto& [state, n] : counts)
-      summary += fmt::format("{}{} {}", summary.empty() ? ": " : ", ", n,
-                             state);
+      summary
+        += fmt::format("{}{} {}", summary.empty() ? ": " : ", ", n, state);
     if (!flags.quiet)
-      tell(fmt::format("{} lease{}{}", rows.size(),
-                       rows.size() == 1 ? "" : "s", summary));
+      tell(fmt::format("{} lease{}{}", rows.size(), rows.size() == 1 ? "" : "s",
+                       summary));
   }
 }
 
@@ -154,9 +154,9 @@ void print_details(const backend::row& x, std::int64_t now_us, bool all) {
     print(fmt::format("{:<17}{}\n", name, value));
   };
   auto ago = [&](std::int64_t when) {
-    return fmt::format("{} ({} ago)", rfc3339(when),
-                       approximate(duration{std::max<std::int64_t>(
-                         now_us - when, 0)}));
+    return fmt::format(
+      "{} ({} ago)", rfc3339(when),
+      approximate(duration{std::max<std::int64_t>(now_us - when, 0)}));
   };
   line("work", on_one_line(x.work_id));
   line("state", state_of(x, now_us));
@@ -168,12 +168,10 @@ void print_details(const backend::row& x, std::int64_t now_us, bool all) {
   line("updated", ago(x.updated_us));
   line("exit", x.exit == exit_mode::none ? "-" : to_string(x.exit));
   line("previous exit", to_string(x.previous_exit));
-  line("previous holder", x.previous_holder_id.empty()
-                            ? "-"
-                            : on_one_line(x.previous_holder_id));
-  line("checkpoint", x.state_bytes
-                       ? fmt::format("{} bytes", *x.state_bytes)
-                       : std::string{"none"});
+  line("previous holder",
+       x.previous_holder_id.empty() ? "-" : on_one_line(x.previous_holder_id));
+  line("checkpoint", x.state_bytes ? fmt::format("{} bytes", *x.state_bytes)
+                                   : std::string{"none"});
   if (x.state) {
     constexpr std::size_t shown = 200;
     auto text = std::string_view{*x.state};

@@ -5,7 +5,6 @@
 #include "leasehold/pool_program.hpp"
 
 #include <CLI/CLI.hpp>
-
 #include <unistd.h>
 
 namespace leasehold::app {
@@ -74,15 +73,16 @@ int run_pool_command(const globals& flags, const std::string& holder,
 } // namespace
 
 void add_pool(CLI::App& app, globals& flags, chosen& run) {
-  auto* cmd = app.add_subcommand(
-    "pool", "Run the pools of a YAML file until stopped");
+  auto* cmd
+    = app.add_subcommand("pool", "Run the pools of a YAML file until stopped");
   cmd->group("Work");
   cmd->footer("Example:\n  leasehold pool --config leasehold.yaml\n\n"
               "TERM or INT stops it in good order: children are stopped, their "
               "leases\nreleased. A second one kills them.");
   auto holder = std::make_shared<std::string>();
-  cmd->add_option("--holder", *holder,
-                  "Who we are in the store (default: host:pid:random)")
+  cmd
+    ->add_option("--holder", *holder,
+                 "Who we are in the store (default: host:pid:random)")
     ->envname("LEASEHOLD_HOLDER");
   cmd->callback([&app, &flags, &run, holder] {
     auto given = app.count("--log-format") > 0;

@@ -68,9 +68,8 @@ nlohmann::ordered_json to_json(const backend::row& x, std::int64_t now_us) {
                      : nlohmann::ordered_json(to_string(x.exit));
   result["previous_exit"] = to_string(x.previous_exit);
   result["previous_holder_id"] = text_or_null(x.previous_holder_id);
-  result["state_bytes"] = x.state_bytes
-                            ? nlohmann::ordered_json(*x.state_bytes)
-                            : nlohmann::ordered_json(nullptr);
+  result["state_bytes"] = x.state_bytes ? nlohmann::ordered_json(*x.state_bytes)
+                                        : nlohmann::ordered_json(nullptr);
   if (x.state)
     result["state_base64"] = process::encode_base64(*x.state);
   return result;

@@ -27,8 +27,8 @@ int check_schema(const globals& flags) {
   if (!got.ok())
     return report(*choice.source, got.code, got.also, got.detail);
   if (!flags.quiet)
-    tell(fmt::format("store {}: the schema is right",
-                     choice.source->display()));
+    tell(
+      fmt::format("store {}: the schema is right", choice.source->display()));
   return exit_code::ok;
 }
 

@@ -18,8 +18,7 @@ namespace leasehold::backend {
 class memory_store : public store {
 public:
   explicit memory_store(store_clock clock = system_store_clock(),
-                        std::size_t max_state_bytes
-                        = default_max_state_bytes);
+                        std::size_t max_state_bytes = default_max_state_bytes);
 
   ~memory_store() override;
 

@@ -12,8 +12,7 @@ namespace leasehold::backend {
 namespace {
 
 constexpr leasehold::internal::enum_names<6> kinds{
-  "op_kind",
-  {"acquire", "read", "checkpoint", "renew", "release", "forget"}};
+  "op_kind", {"acquire", "read", "checkpoint", "renew", "release", "forget"}};
 
 operation with_token(op_kind kind, const token& tok) {
   operation op;

@@ -69,8 +69,9 @@ struct operation {
   duration ttl{0};
 
   /// acquire: identifies this call, so that a repeat by the same holder after
-  /// a lost reply is answered with the grant that it already got. Draw it at random for each
-  /// acquisition and never use one again after an answer. 0 = not repeatable.
+  /// a lost reply is answered with the grant that it already got. Draw it at
+  /// random for each acquisition and never use one again after an answer. 0 =
+  /// not repeatable.
   std::int64_t request = 0;
 
   /// checkpoint: absent and empty both clear the stored state.

@@ -4,14 +4,14 @@
 #include "leasehold/config/internal/check.hpp"
 #include "leasehold/config/internal/reader.hpp"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <exception>
 #include <fstream>
 #include <sstream>
-
-#include <sys/stat.h>
 
 namespace leasehold::config {
 
@@ -33,9 +33,8 @@ std::string to_string(const problem& x, std::string_view file_name) {
 
 std::string summary(const std::vector<problem>& problems) {
   auto errors = static_cast<std::size_t>(
-    std::count_if(problems.begin(), problems.end(), [](auto& x) {
-      return x.level == severity::error;
-    }));
+    std::count_if(problems.begin(), problems.end(),
+                  [](auto& x) { return x.level == severity::error; }));
   auto warnings = problems.size() - errors;
   auto result = errors > 0 ? counted(errors, "error") : std::string{};
   if (warnings > 0)
@@ -44,9 +43,8 @@ std::string summary(const std::vector<problem>& problems) {
 }
 
 bool load_result::ok() const noexcept {
-  return std::none_of(problems.begin(), problems.end(), [](auto& x) {
-    return x.level == severity::error;
-  });
+  return std::none_of(problems.begin(), problems.end(),
+                      [](auto& x) { return x.level == severity::error; });
 }
 
 load_result load_text(std::string_view text, const std::string& folder,
@@ -62,11 +60,10 @@ load_result load_text(std::string_view text, const std::string& folder,
     result.problems.push_back(
       {severity::error, 0, 0, std::string{"cannot be read: "} + x.what()});
   }
-  std::stable_sort(result.problems.begin(), result.problems.end(),
-                   [](auto& a, auto& b) {
-                     return std::pair{a.line, a.column}
-                            < std::pair{b.line, b.column};
-                   });
+  std::stable_sort(
+    result.problems.begin(), result.problems.end(), [](auto& a, auto& b) {
+      return std::pair{a.line, a.column} < std::pair{b.line, b.column};
+    });
   return result;
 }
 
@@ -74,12 +71,13 @@ load_result load_file(const std::string& path, const environment& env) {
   std::string text;
   if (auto why = internal::read_text(path, text); !why.empty()) {
     load_result result;
-    result.problems.push_back({severity::error, 0, 0, "cannot be read: " + why});
+    result.problems.push_back(
+      {severity::error, 0, 0, "cannot be read: " + why});
     return result;
   }
   auto slash = path.rfind('/');
-  auto folder = slash == std::string::npos ? std::string{"."}
-                                           : path.substr(0, slash + 1);
+  auto folder
+    = slash == std::string::npos ? std::string{"."} : path.substr(0, slash + 1);
   return load_text(text, folder, env);
 }
 

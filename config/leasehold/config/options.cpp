@@ -15,33 +15,69 @@ constexpr std::string_view pause = "1ms 36500d";
 
 // Options that stand under `defaults` and under each pool.
 #define LEASEHOLD_SHARED(prefix)                                               \
-  option{prefix "ttl", duration, "30s", "1ms 36500d",                          \
-         "How long a crash may go unnoticed.", "20s"},                         \
-    option{prefix "renew", duration, "", pause,                                \
-           "Interval between renewals; ttl / 2 if left out.", "5s"},           \
-    option{prefix "margin", duration, "", any_duration,                        \
+  option{prefix "ttl",                                                         \
+         duration,                                                             \
+         "30s",                                                                \
+         "1ms 36500d",                                                         \
+         "How long a crash may go unnoticed.",                                 \
+         "20s"},                                                               \
+    option{prefix "renew",                                                     \
+           duration,                                                           \
+           "",                                                                 \
+           pause,                                                              \
+           "Interval between renewals; ttl / 2 if left out.",                  \
+           "5s"},                                                              \
+    option{prefix "margin",                                                    \
+           duration,                                                           \
+           "",                                                                 \
+           any_duration,                                                       \
            "Taken off the lease window for clocks that run at different "      \
            "rates; the smaller of 500ms and ttl / 20 if left out.",            \
            "100ms"},                                                           \
-    option{prefix "retry.first", duration, "100ms", pause,                     \
+    option{prefix "retry.first",                                               \
+           duration,                                                           \
+           "100ms",                                                            \
+           pause,                                                              \
            "First wait after a renewal that got no answer; it doubles.",       \
            "50ms"},                                                            \
-    option{prefix "retry.max", duration, "5s", pause,                          \
-           "Longest wait between such renewals.", "2s"},                       \
-    option{prefix "retry.jitter", ratio, "0.2", "",                            \
+    option{prefix "retry.max",                                                 \
+           duration,                                                           \
+           "5s",                                                               \
+           pause,                                                              \
+           "Longest wait between such renewals.",                              \
+           "2s"},                                                              \
+    option{prefix "retry.jitter",                                              \
+           ratio,                                                              \
+           "0.2",                                                              \
+           "",                                                                 \
            "By how much, at most, such a wait is lengthened at random.",       \
            "0.1"},                                                             \
-    option{prefix "idle", duration, "1s", pause,                               \
-           "Pause after finding work held by somebody else.", "500ms"},        \
-    option{prefix "rerun", duration, "1s", pause,                              \
-           "Pause after success before the work runs again.", "1h"},           \
-    option{prefix "backoff", duration, "1s", pause,                            \
+    option{prefix "idle",                                                      \
+           duration,                                                           \
+           "1s",                                                               \
+           pause,                                                              \
+           "Pause after finding work held by somebody else.",                  \
+           "500ms"},                                                           \
+    option{prefix "rerun",                                                     \
+           duration,                                                           \
+           "1s",                                                               \
+           pause,                                                              \
+           "Pause after success before the work runs again.",                  \
+           "1h"},                                                              \
+    option{prefix "backoff",         duration, "1s", pause,                    \
            "Pause after a failure.", "30s"},                                   \
-    option{prefix "cleanup", duration, "5s", pause,                            \
-           "Time for the final checkpoint and the release.", "3s"},            \
-    option{prefix "stop.signal", signal, "TERM",                               \
+    option{prefix "cleanup",                                                   \
+           duration,                                                           \
+           "5s",                                                               \
+           pause,                                                              \
+           "Time for the final checkpoint and the release.",                   \
+           "3s"},                                                              \
+    option{prefix "stop.signal",                                               \
+           signal,                                                             \
+           "TERM",                                                             \
            "TERM INT HUP QUIT USR1 USR2",                                      \
-           "What a command gets first when it must stop.", "INT"},             \
+           "What a command gets first when it must stop.",                     \
+           "INT"},                                                             \
     option {                                                                   \
     prefix "stop.grace", duration, "10s", any_duration,                        \
       "Time a command has to stop before it is killed; never beyond its "      \
@@ -72,8 +108,7 @@ constexpr std::array options{
          "Longest wait for one answer of the store.", "2s"},
   LEASEHOLD_SHARED("defaults."),
   option{"pools[].name", text, "", "", "Names the pool in logs.", "shards"},
-  option{"pools[].work.list", words, "", "", "The units of work.",
-         "[eu, us]"},
+  option{"pools[].work.list", words, "", "", "The units of work.", "[eu, us]"},
   option{"pools[].work.range", text, "", "",
          "The units of work as a pattern with one range; leading zeros are "
          "kept.",
@@ -82,8 +117,7 @@ constexpr std::array options{
          "A file with one unit of work a line; # starts a comment.",
          "/etc/leasehold/tenants"},
   option{"pools[].max-held", count, "0", "0 1000000",
-         "How many units this process works on at once; 0 = all it gets.",
-         "4"},
+         "How many units this process works on at once; 0 = all it gets.", "4"},
   LEASEHOLD_SHARED("pools[]."),
   option{"pools[].run.command", words, "", "",
          "The program and its arguments; {work} is the unit of work. No shell "
@@ -114,13 +148,24 @@ constexpr std::array options{
 #undef LEASEHOLD_SHARED
 
 constexpr std::array<std::string_view, 18> later{
-  "elections",       "sweep",           "network",
-  "http",            "node.labels",     "log.events",
-  "pools[].spread",  "pools[].progress", "pools[].quarantine",
-  "pools[].prefer",  "pools[].require", "pools[].run.user",
-  "pools[].checkpoint.min-interval",    "pools[].work.query",
-  "pools[].work.command",               "pools[].work.every",
-  "pools[].run.shell",                  "store.partitions"};
+  "elections",
+  "sweep",
+  "network",
+  "http",
+  "node.labels",
+  "log.events",
+  "pools[].spread",
+  "pools[].progress",
+  "pools[].quarantine",
+  "pools[].prefer",
+  "pools[].require",
+  "pools[].run.user",
+  "pools[].checkpoint.min-interval",
+  "pools[].work.query",
+  "pools[].work.command",
+  "pools[].work.every",
+  "pools[].run.shell",
+  "store.partitions"};
 
 } // namespace
 

@@ -3,6 +3,9 @@
 
 #include "leasehold/identifier.hpp"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
@@ -11,9 +14,6 @@
 #include <set>
 #include <sstream>
 #include <utility>
-
-#include <sys/stat.h>
-#include <unistd.h>
 
 namespace leasehold::config::internal {
 
@@ -24,9 +24,9 @@ using std::chrono::milliseconds;
 // More units in one pool than this are a mistake in a range.
 constexpr std::uint64_t max_units = 1'000'000;
 
-constexpr std::pair<std::string_view, int> signals[] = {
-  {"TERM", SIGTERM}, {"INT", SIGINT},   {"HUP", SIGHUP},
-  {"QUIT", SIGQUIT}, {"USR1", SIGUSR1}, {"USR2", SIGUSR2}};
+constexpr std::pair<std::string_view, int> signals[]
+  = {{"TERM", SIGTERM}, {"INT", SIGINT},   {"HUP", SIGHUP},
+     {"QUIT", SIGQUIT}, {"USR1", SIGUSR1}, {"USR2", SIGUSR2}};
 
 /// The values of one scope, with those of another behind them.
 class view {
@@ -192,8 +192,8 @@ private:
                  + (from_file != nullptr ? 1 : 0);
     if (given == 0) {
       report_.error(at, "pool " + printable(x.name)
-                            + " has no work; give it work.list, work.range or "
-                              "work.file");
+                          + " has no work; give it work.list, work.range or "
+                            "work.file");
       return;
     }
     auto first = list != nullptr ? list : range != nullptr ? range : from_file;
@@ -236,25 +236,25 @@ private:
       report_.error(first->where,
                     "pool " + printable(x.name) + " has no units of work");
     for (std::size_t i = 0; i < units.size(); ++i) {
-      auto where = i < first->elements.size() ? first->elements[i]
-                                              : first->where;
+      auto where
+        = i < first->elements.size() ? first->elements[i] : first->where;
       add_unit(units[i], where, x);
     }
   }
 
   void add_unit(std::string& unit, place where, pool& x) {
     if (auto problem = identifier_problem(unit); !problem.empty()) {
-      report_.error(where, "work " + printable(unit) + " "
-                             + std::string{problem});
+      report_.error(where,
+                    "work " + printable(unit) + " " + std::string{problem});
       return;
     }
     auto [pos, fresh] = owners_.emplace(unit, x.name);
     if (!fresh) {
-      report_.error(where, "work " + printable(unit) + " stands "
-                             + (pos->second == x.name
-                                  ? "twice in pool " + printable(x.name)
-                                  : "in pool " + printable(pos->second)
-                                      + " already"));
+      report_.error(where,
+                    "work " + printable(unit) + " stands "
+                      + (pos->second == x.name
+                           ? "twice in pool " + printable(x.name)
+                           : "in pool " + printable(pos->second) + " already"));
       return;
     }
     x.work.push_back(std::move(unit));
@@ -285,10 +285,10 @@ private:
         if (word == name)
           x.stop.signal = number;
     if (x.renew >= x.ttl)
-      report_.error(place_of("renew"),
-                    "renew (" + format_duration(x.renew)
-                      + ") must be shorter than the ttl ("
-                      + format_duration(x.ttl) + ")" + of_pool);
+      report_.error(place_of("renew"), "renew (" + format_duration(x.renew)
+                                         + ") must be shorter than the ttl ("
+                                         + format_duration(x.ttl) + ")"
+                                         + of_pool);
     else if (x.renew > x.ttl / 2)
       report_.warning(place_of("renew"),
                       "renew (" + format_duration(x.renew)
@@ -297,8 +297,7 @@ private:
                         + "; one failed renewal may lose a lease");
     if (x.renew < x.ttl && result_.store.timeout >= x.ttl - x.renew)
       report_.error(place_of(values.find("ttl") != nullptr ? "ttl" : "renew"),
-                    "store.timeout ("
-                      + format_duration(result_.store.timeout)
+                    "store.timeout (" + format_duration(result_.store.timeout)
                       + ") must be shorter than ttl - renew ("
                       + format_duration(x.ttl - x.renew) + of_pool + ")");
     if (x.margin >= x.ttl / 4)
@@ -323,7 +322,9 @@ private:
     values.get("run.directory", run.directory);
     if (!run.directory.empty()) {
       run.directory = resolve(run.directory);
-      struct stat info{};
+
+      struct stat info {};
+
       if (stat(run.directory.c_str(), &info) != 0 || !S_ISDIR(info.st_mode))
         report_.error(values.find("run.directory")->where,
                       "run.directory " + printable(run.directory)
@@ -351,8 +352,7 @@ private:
                       "exit code " + std::to_string(code)
                         + " cannot be both retired and permanent");
     if (!values.get("run.command", run.argv)) {
-      report_.error(at, "pool " + printable(x.name)
-                            + " has no run.command");
+      report_.error(at, "pool " + printable(x.name) + " has no run.command");
       return;
     }
     auto where = values.find("run.command")->where;
@@ -373,7 +373,9 @@ private:
                     : run.directory + "/" + program;
       if (access(path.c_str(), F_OK) != 0)
         return printable(path) + " does not exist";
-      struct stat info{};
+
+      struct stat info {};
+
       if (stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode))
         return printable(path) + " is a folder";
       if (access(path.c_str(), X_OK) != 0)
@@ -405,7 +407,8 @@ file check(const document& doc, const std::string& folder,
 }
 
 std::string read_text(const std::string& path, std::string& into) {
-  struct stat info{};
+  struct stat info {};
+
   if (stat(path.c_str(), &info) != 0)
     return printable(path) + ": " + std::strerror(errno);
   if (S_ISDIR(info.st_mode))

@@ -123,8 +123,9 @@ std::optional<problem> byte_problem(std::string_view text) {
       result.text = "a NUL byte; is this a text file?";
     } else if ((c == '[' || c == '{') && ++depth > 100) {
       result.text = "brackets are nested too deeply";
-    } else if (c == '\t' && text.substr(0, i).find_last_not_of(" \t")
-                              == text.substr(0, i).rfind('\n')) {
+    } else if (c == '\t'
+               && text.substr(0, i).find_last_not_of(" \t")
+                    == text.substr(0, i).rfind('\n')) {
       result.text = "a tab; indent with blanks";
     }
     if (!result.text.empty()) {
@@ -205,9 +206,8 @@ document reader::read(std::string_view text) {
             "a second document; a configuration is one document");
     read_map(documents[0], "", result.root, result);
     if (!result.root.contains("version")
-        && std::none_of(problems_.begin(), problems_.end(), [](auto& x) {
-             return x.text.starts_with("version ");
-           }))
+        && std::none_of(problems_.begin(), problems_.end(),
+                        [](auto& x) { return x.text.starts_with("version "); }))
       error({1, 1}, "version is missing; write `version: 1`");
   } catch (const YAML::Exception& x) {
     error({x.mark.line + 1, x.mark.column + 1}, "not YAML: " + x.msg);
@@ -235,8 +235,8 @@ void reader::read_map(const YAML::Node& node, const std::string& path,
     auto key = pair.first.Scalar();
     auto full = path.empty() ? key : path + "." + key;
     if (!seen.insert(key).second) {
-      error(where, "key " + printable(key) + " stands twice in "
-                     + in_words(path));
+      error(where,
+            "key " + printable(key) + " stands twice in " + in_words(path));
       continue;
     }
     auto later = keys_of_other_versions();
@@ -265,8 +265,8 @@ void reader::read_map(const YAML::Node& node, const std::string& path,
 
 void reader::read_pools(const YAML::Node& node, document& whole) {
   if (!node.IsSequence()) {
-    error(place_of(node), "pools must be a list, not "
-                            + std::string{describe(node)});
+    error(place_of(node),
+          "pools must be a list, not " + std::string{describe(node)});
     return;
   }
   for (const auto& item : node) {
@@ -340,7 +340,8 @@ std::optional<value> reader::parse_scalar(const YAML::Node& node,
         return bad("needs a unit, as in " + *text + "s");
       if (!got)
         return bad("expected " + std::string{duration_hint});
-      if (*got < *parse_duration(bounds[0]) || *got > *parse_duration(bounds[1]))
+      if (*got < *parse_duration(bounds[0])
+          || *got > *parse_duration(bounds[1]))
         return bad("must be from " + bounds[0] + " to " + bounds[1]);
       return value{*got};
     }
@@ -374,9 +375,9 @@ std::optional<value> reader::parse_scalar(const YAML::Node& node,
     case option_kind::output:
     case option_kind::choice:
       if (std::find(bounds.begin(), bounds.end(), *text) == bounds.end())
-        return bad("expected one of " + joined(bounds)
-                   + (decl.kind == option_kind::output ? ", or {file: PATH}"
-                                                       : ""));
+        return bad(
+          "expected one of " + joined(bounds)
+          + (decl.kind == option_kind::output ? ", or {file: PATH}" : ""));
       return value{std::move(*text)};
     default:
       if (text->empty())
@@ -479,9 +480,9 @@ std::optional<value> reader::parse_variables(const YAML::Node& node) {
       error(where, "variable " + printable(name) + " stands there twice");
       good = false;
     } else if (!pair.second.IsScalar()) {
-      error(place_of(pair.second),
-            "variable " + printable(name) + " must be a single value, not "
-              + std::string{describe(pair.second)});
+      error(place_of(pair.second), "variable " + printable(name)
+                                     + " must be a single value, not "
+                                     + std::string{describe(pair.second)});
       good = false;
     } else if (auto text = expand(pair.second)) {
       result.emplace_back(name, std::move(*text));

@@ -74,8 +74,7 @@ private:
   std::optional<value> parse(const YAML::Node& node, const option& decl,
                              entry& into);
 
-  std::optional<value> parse_scalar(const YAML::Node& node,
-                                    const option& decl);
+  std::optional<value> parse_scalar(const YAML::Node& node, const option& decl);
 
   std::optional<value> parse_count(const YAML::Node& node, const option& decl,
                                    std::string_view text);
