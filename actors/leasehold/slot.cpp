@@ -223,7 +223,8 @@ void slot::conclude() {
   if (x.lost == ec::none)
     x.lost = x.held.window->why_lost();
   x.plan = plan_end({x.result->code, x.lost, x.result->state.has_value()});
-  x.detail = x.lost == ec::none ? x.result->detail : x.lost_detail;
+  // Without the HOLD's word, the worker's own is the best there is.
+  x.detail = x.lost_detail.empty() ? x.result->detail : x.lost_detail;
   tell(slot_phase::stopping, true);
   // Never renew after the work has ended; and what is on its way has no
   // effect any more.
