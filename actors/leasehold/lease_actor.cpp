@@ -244,8 +244,7 @@ std::optional<grant> lease::install(const acquire_request& request,
     for (auto& answer : std::exchange(entry->after_down, {}))
       answer();
   });
-  if (request.managed)
-    post(this, keep{x.tok, x.hold, x.window}).send(renewal_);
+  post(this, keep{x.tok, x.hold, x.window, request.managed}).send(renewal_);
   grant result{x.tok, std::move(got.previous), x.hold, x.window};
   held_.insert_or_assign(work_id, std::move(x));
   return result;
@@ -457,19 +456,14 @@ void lease::stop(held& x) {
   if (x.stopped)
     return;
   x.stopped = x.window->held();
-  post(this, drop{x.tok.number()}).send(renewal_);
+  post(this, drop{x.tok.number(), ec::none, ec::none, {}}).send(renewal_);
   if (x.hold)
     send_exit(x.hold, caf::error{});
 }
 
 void lease::lose(held& x, ec cause, ec also, const std::string& detail) {
   x.window->lose(cause);
-  post(this, drop{x.tok.number()}).send(renewal_);
-  if (!x.hold || x.stopped)
-    return;
-  cause = x.window->why_lost();
-  send_exit(x.hold, fail(cause, detail, also));
-  options_.observer->on_lost(x.tok, cause, detail, duration::zero());
+  post(this, drop{x.tok.number(), cause, also, detail}).send(renewal_);
 }
 
 void lease::settle(const token& tok, std::string_view operation,
@@ -496,6 +490,9 @@ void lease::settle(const token& tok, std::string_view operation,
     lose(*entry, ec::fenced, ec::none, got.detail);
   } else if (got.code == ec::lease_expired) {
     lose(*entry, ec::lease_window_exhausted, ec::lease_expired, got.detail);
+  } else if (auto why = entry->window->why_lost(); why != ec::none) {
+    // The timer that watches the window may come late, after a suspend say.
+    lose(*entry, why, ec::none, got.detail);
   }
   if (!got.ok() && entry->window->why_lost() != ec::none && entry->hold)
     entry->after_down.push_back(answer);

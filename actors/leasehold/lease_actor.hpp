@@ -137,7 +137,7 @@ private:
   /// stays dead.
   void stop(held& x);
 
-  /// Ends a HOLD because its lease is lost.
+  /// Marks the window, and has the RENEWAL end the HOLD: the lease is lost.
   void lose(held& x, ec cause, ec also, const std::string& detail);
 
   /// Applies what an answer says about the lease, then answers the caller.

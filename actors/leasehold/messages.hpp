@@ -84,7 +84,7 @@ struct acquire_request {
   duration timeout{0};
 
   /// Start managed renewal together with the grant. Otherwise the lease lapses
-  /// after its ttl unless it is renewed or kept by hand.
+  /// after its ttl, and its HOLD ends, unless it is renewed or kept by hand.
   bool managed = true;
 
   /// Chosen by the caller to name this call in cancel_acquire; 0 = not named.
@@ -176,19 +176,27 @@ using lease_actor = typed_actor<
 
 // -- RENEWAL ------------------------------------------------------------------
 
-/// Starts to keep a lease alive.
+/// Starts to watch the window of a lease and, if it is managed, to keep it
+/// alive.
 struct keep {
   token tok;
   hold_actor hold;
   lease_window_ptr window;
+  bool managed = true;
 };
 
-/// Stops keeping it. What is on its way has no effect any more.
+/// Stops both. What is on its way has no effect any more.
 struct drop {
   std::int64_t number = 0;
+
+  /// Unless none: the lease is lost, and its HOLD is to end for this reason.
+  ec cause = ec::none;
+  ec also = ec::none;
+  std::string detail;
 };
 
-/// Keeps all leases of one LEASE alive. Ends with it.
+/// Keeps all leases of one LEASE alive, and ends the HOLDs of those that are
+/// lost. Ends with it.
 using renewal_actor
   = typed_actor<caf::result<void>(keep), caf::result<void>(drop)>;
 
@@ -549,7 +557,8 @@ auto inspect(Inspector& f, confirmation& x) {
 
 template <class Inspector>
 auto inspect(Inspector& f, drop& x) {
-  return fields(f, x, field("number", x.number));
+  return fields(f, x, field("number", x.number), field("cause", x.cause),
+                field("also", x.also), field("detail", x.detail));
 }
 
 template <class Inspector>

@@ -41,7 +41,11 @@ renewal::behavior_type renewal::make_behavior() {
       start(what);
       alarms_.arm(this, renewal_impl{this});
     },
-    [this](const drop& what) {
+    [this](drop& what) {
+      if (what.cause != ec::none) {
+        lose(what);
+        return;
+      }
       entries_.erase(what.number);
       alarms_.clear(what.number);
     },
@@ -61,7 +65,7 @@ void renewal::start(keep& what) {
   auto now = clock().now();
   entry x;
   x.held = std::move(what);
-  x.due = now + options_.renew;
+  x.due = x.held.managed ? now + options_.renew : time_point::max();
   x.confirmed = now;
   auto& stored = entries_[number] = std::move(x);
   arm(number, stored);
@@ -165,6 +169,14 @@ void renewal::settle(std::int64_t number, window_time sent, time_point began,
   arm(number, x);
 }
 
+void renewal::lose(drop& what) {
+  auto pos = entries_.find(what.number);
+  if (pos == entries_.end())
+    return; // Found out here, too, or stopped before.
+  pos->second.last_error = std::move(what.detail);
+  end(what.number, what.cause, what.also);
+}
+
 void renewal::end(std::int64_t number, ec cause, ec also) {
   auto node = entries_.extract(number);
   alarms_.clear(number);
@@ -176,7 +188,8 @@ void renewal::end(std::int64_t number, ec cause, ec also) {
   cause = x.held.window->why_lost();
   auto silent = duration_cast<duration>(clock().now() - x.confirmed);
   send_exit(x.held.hold, fail(cause, x.last_error, also));
-  options_.observer->on_lost(x.held.tok, cause, x.last_error, silent);
+  if (x.held.managed)
+    options_.observer->on_lost(x.held.tok, cause, x.last_error, silent);
   post(this, lost{number, x.held.tok.work_id()}).send(lease_);
 }
 

@@ -24,10 +24,12 @@ using loss_sink = typed_actor<caf::result<void>(lost)>;
 ///
 /// For each lease it watches two points: when to renew next, and where the
 /// window ends. The second does not depend on the first: a request that hangs
-/// cannot hold a window open.
+/// cannot hold a window open. Of a lease that is not managed it watches the
+/// window only.
 ///
 /// On a loss, in this order: the window is marked (readable by every thread at
 /// once), the HOLD is ended with the cause as its reason, the LEASE is told.
+/// Nobody else ends a HOLD for a loss, so each is ended and reported once.
 class renewal : public renewal_impl::base {
 public:
   renewal(caf::actor_config& cfg, backend_actor store, loss_sink lease,
@@ -63,6 +65,9 @@ private:
 
   void settle(std::int64_t number, window_time sent, time_point began,
               const backend::outcome& got);
+
+  /// The LEASE met a refusal that says so.
+  void lose(drop& what);
 
   void end(std::int64_t number, ec cause, ec also = ec::none);
 

@@ -462,6 +462,48 @@ BOOST_AUTO_TEST_CASE(a_silent_store_is_an_unknown_outcome_in_bounded_time) {
   BOOST_TEST((w->when - t0 == 6s));
 }
 
+BOOST_AUTO_TEST_CASE(a_call_that_outlasts_an_unmanaged_window_is_answered) {
+  auto got = acquire(a, "w", false);
+  auto answer = std::make_shared<caf::error>();
+  advance(29s);
+  *line_is_up = false;
+  spawn_fn([this, got, answer](caf::event_based_actor* me) {
+    post(me, checkpoint_request{got.tok, "late"})
+      .request(a, 1h)
+      .then([](const confirmation&) {},
+            [answer](caf::error& err) { *answer = std::move(err); });
+    return caf::behavior{[](int) {}};
+  });
+  advance(10s);
+  BOOST_TEST(matches(*answer, ec::unknown_outcome));
+}
+
+BOOST_AUTO_TEST_CASE(the_hold_of_an_unmanaged_lease_ends_with_its_window) {
+  auto got = acquire(a, "w", false);
+  auto down = watch(got.hold);
+  advance(10s);
+  checkpoint(a, got.tok, "x");
+  advance(30s - 1ms);
+  BOOST_TEST(!down->reason.has_value());
+  advance(1ms);
+  BOOST_TEST_REQUIRE(down->reason.has_value());
+  BOOST_TEST(matches(*down->reason, ec::lease_window_exhausted));
+  BOOST_TEST(script->count(backend::op_kind::renew) == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(a_loss_that_several_calls_meet_is_reported_once) {
+  auto got = acquire(a, "w");
+  auto down = watch(got.hold);
+  steal("w");
+  for (int i = 0; i < 3; ++i)
+    post_anon(a, renew_request{got.tok});
+  run();
+  BOOST_TEST(seen->count("fenced Renew") == 3u);
+  BOOST_TEST(seen->count("lost fenced") == 1u);
+  BOOST_TEST_REQUIRE(down->reason.has_value());
+  BOOST_TEST(matches(*down->reason, ec::fenced));
+}
+
 BOOST_AUTO_TEST_CASE(holds_end_with_the_reason_of_their_lease) {
   auto got = acquire(a, "w");
   auto down = watch(got.hold);
