@@ -65,10 +65,20 @@ void renewal::start(keep& what) {
   auto now = clock().now();
   entry x;
   x.held = std::move(what);
-  x.due = x.held.managed ? now + options_.renew : time_point::max();
+  x.due = x.held.managed ? now + first_wait(*x.held.window) : time_point::max();
   x.confirmed = now;
   auto& stored = entries_[number] = std::move(x);
   arm(number, stored);
+}
+
+duration renewal::first_wait(const lease_window& window) const {
+  auto whole = options_.ttl - *options_.margin;
+  auto left = std::min(duration_cast<duration>(window.left()), whole);
+  auto part
+    = static_cast<double>(left.count()) / static_cast<double>(whole.count());
+  duration wait{static_cast<duration::rep>(
+    static_cast<double>(options_.renew.count()) * part)};
+  return std::max(wait, std::min(options_.renew, options_.retry.first));
 }
 
 void renewal::look() {

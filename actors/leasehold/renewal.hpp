@@ -59,6 +59,11 @@ private:
 
   void start(keep& what);
 
+  /// The interval before the first renewal. Of a window that is partly over it
+  /// takes the same part: a grant that was long on its way, or that is kept
+  /// late, must not run out before its first renewal.
+  duration first_wait(const lease_window& window) const;
+
   void look();
 
   void send_batch(std::vector<token> due);

@@ -288,8 +288,22 @@ BOOST_AUTO_TEST_CASE(an_unmanaged_lease_lapses_unless_it_is_kept) {
   advance(20s);
   BOOST_TEST(renewals() == 0u);
   ask<confirmation>(a, keep_request{got.tok});
-  advance(9s);
+  advance(4s);
   BOOST_TEST(renewals() == 0u);
+  advance(1s);
+  BOOST_TEST(renewals() == 1u);
+  advance(5min);
+  BOOST_TEST(got.window->held());
+}
+
+BOOST_AUTO_TEST_CASE(a_grant_that_was_long_on_its_way_is_renewed_in_time) {
+  auto options = options_for("node-c");
+  options.store_timeout = 25s;
+  auto c = spawn_lease(options);
+  script->during = [this] { set_time(base::now() + 20s); };
+  auto got = acquire(c, "w");
+  BOOST_TEST((got.window->left() == 10s));
+  advance(5min);
   BOOST_TEST(got.window->held());
 }
 
