@@ -53,7 +53,7 @@ const char* lease::name() const {
 }
 
 lease::behavior_type lease::make_behavior() {
-  renewal_ = spawn<renewal>(store_, loss_sink{lease_impl{this}}, options_);
+  spawn_renewal();
   return exit_aware(
     this,
     [this](caf::exit_msg& msg) {
@@ -77,6 +77,7 @@ lease::behavior_type lease::make_behavior() {
         return fail(ec::lease_expired, "only a lease that is held can be kept");
       if (auto why = dead(x.tok))
         return why;
+      entry->managed = true;
       post(this, keep{entry->tok, entry->hold, entry->window}).send(renewal_);
       return confirmation{x.tok.expires_us()};
     },
@@ -233,6 +234,7 @@ std::optional<grant> lease::install(const acquire_request& request,
   held x;
   x.tok = token_access::make(work_id, options_.holder_id, got.number,
                              got.expires_us);
+  x.managed = request.managed;
   x.window = std::make_shared<lease_window>(*options_.clock, until);
   x.hold = hold_actor{spawn<hold>(x.tok)};
   // First to monitor, hence last to hear: see held::after_down.
@@ -321,6 +323,22 @@ void lease::look() {
     }
   }
   alarms_.arm(this, lease_impl{this});
+}
+
+// -- RENEWAL ------------------------------------------------------------------
+
+void lease::spawn_renewal() {
+  renewal_ = spawn<renewal>(store_, loss_sink{lease_impl{this}}, options_);
+  watches_.add(this, renewal_,
+               [this](const caf::error&) { replace_renewal(); });
+}
+
+void lease::replace_renewal() {
+  spawn_renewal();
+  for (auto& [work_id, entry] : held_)
+    if (entry.hold && !entry.stopped)
+      post(this, keep{entry.tok, entry.hold, entry.window, entry.managed})
+        .send(renewal_);
 }
 
 // -- operations with a token --------------------------------------------------

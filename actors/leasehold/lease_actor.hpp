@@ -62,6 +62,7 @@ private:
     lease_window_ptr window;
     /// Null once it ended.
     hold_actor hold;
+    bool managed = true;
     /// Managed renewal was ended on purpose: windows no longer decide.
     bool stopped = false;
     /// Of the last checkpoint.
@@ -112,6 +113,13 @@ private:
   void arm(std::uint64_t id, const acquisition& x);
 
   void look();
+
+  // -- RENEWAL ----------------------------------------------------------------
+
+  void spawn_renewal();
+
+  /// It ended by an error: another one takes over all that is held.
+  void replace_renewal();
 
   // -- operations with a token ------------------------------------------------
 

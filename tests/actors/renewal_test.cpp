@@ -307,6 +307,39 @@ BOOST_AUTO_TEST_CASE(a_grant_that_was_long_on_its_way_is_renewed_in_time) {
   BOOST_TEST(got.window->held());
 }
 
+// No window goes unwatched, whatever happens to the RENEWAL.
+BOOST_AUTO_TEST_CASE(a_renewal_actor_that_failed_is_replaced) {
+  struct throws_when_told : test::recording_observer {
+    bool on = false;
+
+    void on_renew(const token& tok, int attempt, duration left,
+                  const result_info& info) override {
+      test::recording_observer::on_renew(tok, attempt, left, info);
+      if (on)
+        throw std::runtime_error("a bad observer");
+    }
+  };
+
+  auto bad = std::make_shared<throws_when_told>();
+  auto options = options_for("node-c");
+  options.observer = bad;
+  auto c = spawn_lease(options);
+  auto got = acquire(c, "w");
+  auto down = watch(got.hold);
+  advance(14s);
+  bad->on = true;
+  advance(1s);
+  bad->on = false;
+  advance(14s);
+  BOOST_TEST(got.window->held());
+  advance(5min);
+  BOOST_TEST(!down->reason.has_value());
+  bad->on = true;
+  advance(1min);
+  check_lost(down, ec::lease_window_exhausted);
+  BOOST_TEST(bad->count("lost lease_window_exhausted") == 1u);
+}
+
 // One timer and one request, whatever the number of leases.
 BOOST_AUTO_TEST_CASE(leases_that_are_due_together_share_a_request) {
   for (int i = 0; i < 200; ++i)
