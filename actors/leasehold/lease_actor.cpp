@@ -5,6 +5,7 @@
 #include "leasehold/renewal.hpp"
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 namespace leasehold {
@@ -111,8 +112,8 @@ void lease::on_exit() {
     call.promise.deliver(fail(ec::cancelled, "the lease actor ended"));
   acquisitions_.clear();
   queues_.clear();
+  answer_the_rest();
   outbox_.clear();
-  outbox_then_.clear();
   alarms_.clear();
   renewal_ = nullptr;
   store_ = nullptr;
@@ -539,22 +540,43 @@ void lease::flush_outbox() {
   request.not_after = to_message(left.actor + options_.store_timeout);
   // Read last: windows count from before the request leaves.
   left.window = options_.clock->now();
+  unanswered_requests_.emplace(then, left);
   post(this, std::move(request))
     .request(store_, options_.store_timeout + answer_slack)
     .then(
-      [then, left](store_reply& reply) {
+      [this, then, left](store_reply& reply) {
+        unanswered_requests_.erase(then);
         for (std::size_t i = 0; i < then->size(); ++i)
           (*then)[i](reply.outcomes[i], left);
       },
-      [then, left](const caf::error& err) {
-        backend::outcome none;
-        none.code = code_of(err);
-        none.detail = render(err);
-        for (auto& f : *then) {
-          auto copy = none;
-          f(copy, left);
-        }
+      [this, then, left](const caf::error& err) {
+        unanswered_requests_.erase(then);
+        fail_all(*then, code_of(err), render(err), left);
       });
+}
+
+void lease::fail_all(std::vector<on_outcome>& fs, ec code, std::string detail,
+                     const departure& left) {
+  backend::outcome none;
+  none.code = code;
+  none.detail = std::move(detail);
+  for (auto& f : fs) {
+    auto copy = none;
+    f(copy, left);
+  }
+}
+
+void lease::answer_the_rest() {
+  constexpr const char* why = "the lease actor ended";
+  // Perhaps it ends because of an observer that throws, and would again.
+  try {
+    for (auto& [then, left] : std::exchange(unanswered_requests_, {}))
+      fail_all(*then, ec::unknown_outcome, why, left);
+    auto unsent = std::exchange(outbox_then_, {});
+    fail_all(unsent, ec::cancelled, why, {window_time{}, clock().now()});
+  } catch (const std::exception&) {
+    // Then whoever is left waits until its own limit.
+  }
 }
 
 result_info lease::info_of(const backend::outcome& got, const departure& left) {

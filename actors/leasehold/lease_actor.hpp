@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -159,6 +161,15 @@ private:
 
   void flush_outbox();
 
+  using on_outcomes = std::shared_ptr<std::vector<on_outcome>>;
+
+  /// Tells each of `fs` that its operation ended with `code`.
+  void fail_all(std::vector<on_outcome>& fs, ec code, std::string detail,
+                const departure& left);
+
+  /// This actor ends: nobody shall wait for what it would have heard.
+  void answer_the_rest();
+
   result_info info_of(const backend::outcome& got, const departure& left);
 
   void end_holds(const caf::error& reason);
@@ -178,6 +189,8 @@ private:
   alarms<std::uint64_t> alarms_;
   std::vector<backend::operation> outbox_;
   std::vector<on_outcome> outbox_then_;
+  /// Of the requests on their way.
+  std::map<on_outcomes, departure> unanswered_requests_;
 };
 
 } // namespace internal

@@ -504,6 +504,34 @@ BOOST_AUTO_TEST_CASE(a_loss_that_several_calls_meet_is_reported_once) {
   BOOST_TEST(matches(*down->reason, ec::fenced));
 }
 
+BOOST_AUTO_TEST_CASE(every_call_is_answered_when_the_lease_actor_ends) {
+  auto got = acquire(a, "w");
+  *line_is_up = false;
+  auto answers = std::make_shared<std::vector<ec>>();
+  auto call = [this, answers, got](caf::event_based_actor* me) {
+    auto note
+      = [answers](const caf::error& err) { answers->push_back(code_of(err)); };
+    post(me, checkpoint_request{got.tok, "x"})
+      .request(a, 1h)
+      .then([](const confirmation&) {}, note);
+    post(me, read_request{got.tok})
+      .request(a, 1h)
+      .then([](const prior&) {}, note);
+    post(me, release_request{got.tok, exit_mode::finished})
+      .request(a, 1h)
+      .then([](const confirmation&) {}, note);
+    return caf::behavior{[](int) {}};
+  };
+  spawn_fn(call);
+  run();
+  BOOST_TEST(answers->empty());
+  self->send_exit(a, caf::exit_reason::user_shutdown);
+  run();
+  BOOST_TEST(answers->size() == 3u);
+  for (auto code : *answers)
+    BOOST_TEST((code == ec::unknown_outcome));
+}
+
 BOOST_AUTO_TEST_CASE(holds_end_with_the_reason_of_their_lease) {
   auto got = acquire(a, "w");
   auto down = watch(got.hold);
