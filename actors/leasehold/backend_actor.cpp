@@ -2,6 +2,7 @@
 #include "leasehold/backend_actor.hpp"
 
 #include "leasehold/router.hpp"
+#include "leasehold/run_end.hpp"
 
 #include <exception>
 #include <iterator>
@@ -143,7 +144,8 @@ void backend_serializer::undo_late_grants(const store_request& request,
       continue;
     auto tok = token_access::make(op.work_id, op.holder_id, got.number,
                                   got.expires_us);
-    releases.push_back(backend::operation::release(tok, exit_mode::abandoned));
+    releases.push_back(
+      backend::operation::release(tok, unused_exit(got.previous.exit)));
     got = all_failed(1, ec::deadline_exceeded,
                      "the grant came after the time for the call had passed "
                      "and was given back")

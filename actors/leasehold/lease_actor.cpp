@@ -3,6 +3,7 @@
 
 #include "leasehold/hold.hpp"
 #include "leasehold/renewal.hpp"
+#include "leasehold/run_end.hpp"
 
 #include <algorithm>
 #include <exception>
@@ -186,7 +187,7 @@ void lease::on_attempt(std::uint64_t id, const std::string& work_id,
   if (pos == acquisitions_.end()) {
     // Timed out or cancelled meanwhile.
     if (got.ok())
-      give_back(tok);
+      give_back(tok, got.previous.exit);
     return;
   }
   auto& x = pos->second;
@@ -197,7 +198,7 @@ void lease::on_attempt(std::uint64_t id, const std::string& work_id,
     if (won) {
       call.promise.deliver(std::move(*won));
     } else {
-      give_back(tok);
+      give_back(tok, got.previous.exit);
       call.promise.deliver(
         fail(ec::lease_window_exhausted,
              "the grant of " + printable(work_id)
@@ -253,11 +254,11 @@ std::optional<grant> lease::install(const acquire_request& request,
   return result;
 }
 
-void lease::give_back(const token& tok) {
-  submit(backend::operation::release(tok, exit_mode::abandoned),
-         [this, tok](backend::outcome& got, const departure& left) {
-           options_.observer->on_release(tok, exit_mode::abandoned,
-                                         info_of(got, left));
+void lease::give_back(const token& tok, exit_mode found) {
+  auto mode = unused_exit(found);
+  submit(backend::operation::release(tok, mode),
+         [this, tok, mode](backend::outcome& got, const departure& left) {
+           options_.observer->on_release(tok, mode, info_of(got, left));
            hint(tok.work_id());
          });
 }

@@ -100,7 +100,7 @@ private:
                                backend::outcome& got, const departure& left);
 
   /// Gives back a grant that nobody waits for.
-  void give_back(const token& tok);
+  void give_back(const token& tok, exit_mode found);
 
   void refuse(std::uint64_t id, caf::error why);
 

@@ -64,6 +64,10 @@ ec after_release(const run_plan& plan, ec got) {
   return plan.result == ec::none ? got : plan.result;
 }
 
+exit_mode unused_exit(exit_mode found) {
+  return is_declarable(found) ? found : exit_mode::abandoned;
+}
+
 next_step after_run(ec result, exit_mode recorded) {
   if (result == ec::none)
     return recorded == exit_mode::retired ? next_step::retire

@@ -129,6 +129,7 @@ void slot::begin(grant& won) {
   run_->control = std::make_shared<work_control>(run_->held.window);
   if (stopping_) {
     // Granted while the pool was being stopped: give it back untouched.
+    run_->unused = true;
     run_->result = work_result{ec::cancelled, "the pool was stopped", {}};
     conclude();
     return;
@@ -225,6 +226,8 @@ void slot::conclude() {
   x.plan = plan_end({x.result->code, x.lost, x.result->state.has_value()});
   // Without the HOLD's word, the worker's own is the best there is.
   x.detail = x.lost_detail.empty() ? x.result->detail : x.lost_detail;
+  if (x.unused && x.plan.release != exit_mode::none)
+    x.plan.release = unused_exit(x.held.found.exit);
   tell(slot_phase::stopping, true);
   // Never renew after the work has ended; and what is on its way has no
   // effect any more.

@@ -87,6 +87,8 @@ private:
     std::shared_ptr<work_control> control;
     caf::actor worker;
     std::optional<work_result> result;
+    /// No work was started.
+    bool unused = false;
     /// Why the HOLD ended before the worker did.
     ec lost = ec::none;
     std::string lost_detail;

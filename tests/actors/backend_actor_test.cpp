@@ -103,6 +103,21 @@ BOOST_AUTO_TEST_CASE(gives_back_a_grant_that_came_too_late) {
   BOOST_TEST((row_of("w")->exit == exit_mode::abandoned));
 }
 
+BOOST_AUTO_TEST_CASE(a_late_grant_that_is_given_back_leaves_what_it_found) {
+  auto aut = session(script);
+  send(aut, claim("w"));
+  run();
+  auto tok
+    = internal::token_access::make("w", "a", last.number, last.expires_us);
+  send(aut, {{backend::operation::release(tok, exit_mode::retired)}, 0});
+  run();
+  script->during = [this] { set_time(base::now() + 6s); };
+  send(aut, claim("w", in(5s)));
+  run();
+  BOOST_TEST((last.code == ec::deadline_exceeded));
+  BOOST_TEST((row_of("w")->exit == exit_mode::retired));
+}
+
 BOOST_AUTO_TEST_CASE(a_store_that_throws_costs_an_unknown_outcome_only) {
   auto aut
     = spawn<internal::backend_serializer>(std::make_unique<throwing_store>());

@@ -291,6 +291,27 @@ BOOST_AUTO_TEST_CASE(a_grant_that_nobody_waits_for_is_released_at_once) {
   BOOST_TEST((row_of("w")->exit == exit_mode::abandoned));
 }
 
+BOOST_AUTO_TEST_CASE(a_grant_that_is_given_back_leaves_what_it_found) {
+  for (auto mode : {exit_mode::finished, exit_mode::retired}) {
+    auto before = acquire(a, "w");
+    checkpoint(a, before.tok, "all");
+    release(a, before.tok, mode);
+    auto request = for_work("w");
+    request.ticket = 42;
+    spawn_fn([this, request](caf::event_based_actor* me) {
+      post(me, request)
+        .request(a, 1min)
+        .then([](const grant&) {}, [](const caf::error&) {});
+      return caf::behavior{[](int) {}};
+    });
+    script->during = [this] { post_anon(a, cancel_acquire{42}); };
+    run();
+    BOOST_TEST(row_of("w")->number > before.tok.number());
+    BOOST_TEST((row_of("w")->exit == mode));
+    BOOST_TEST(row_of("w")->state.value() == "all");
+  }
+}
+
 BOOST_AUTO_TEST_CASE(a_lost_reply_to_an_acquire_is_found_by_the_next_one) {
   script->lose_replies = true;
   BOOST_TEST(matches(acquire_error(a, "w"), ec::unknown_outcome));

@@ -519,6 +519,18 @@ BOOST_AUTO_TEST_CASE(a_silent_store_delays_the_end_by_the_cleanup_time_only) {
   BOOST_TEST(out->ended);
 }
 
+BOOST_AUTO_TEST_CASE(a_stop_while_acquiring_leaves_retired_work_retired) {
+  auto before = acquire(a, "w");
+  ask<confirmation>(a, release_request{before.tok, exit_mode::retired});
+  auto pool = make(options_for_pool({"w"}));
+  script->during = [pool] { post_anon(pool, stop_pool{}); };
+  auto out = run_it(pool);
+  BOOST_TEST(out->ended);
+  BOOST_TEST(starts == 0);
+  BOOST_TEST(row_of("w")->number > before.tok.number());
+  BOOST_TEST((row_of("w")->exit == exit_mode::retired));
+}
+
 // contract 194
 BOOST_AUTO_TEST_CASE(active_slots_are_those_whose_work_executes) {
   auto b = node("node-b");
