@@ -171,9 +171,7 @@ void slot::on_hold_down(const caf::error& reason) {
   run_->lost_detail = detail_of(reason);
   if (run_->worker) {
     auto left = duration_cast<duration>(run_->held.window->until_end());
-    auto grace = std::clamp(left, duration::zero(), options_->timing.grace);
-    run_->escalate_at = clock().now() + grace;
-    post(this, wake{}).delay(grace).send(slot_impl{this});
+    escalate_in(std::clamp(left, duration::zero(), options_->timing.grace));
   }
 }
 
@@ -190,8 +188,14 @@ void slot::on_worker_down(const caf::error& reason) {
 void slot::ask_worker(const caf::error& reason, duration grace) {
   run_->control->request_stop();
   send_exit(run_->worker, reason);
-  auto pause = grace + kill_slack;
-  run_->escalate_at = clock().now() + pause;
+  escalate_in(grace + kill_slack);
+}
+
+void slot::escalate_in(duration pause) {
+  auto when = clock().now() + pause;
+  if (run_->escalate_at && *run_->escalate_at <= when)
+    return;
+  run_->escalate_at = when;
   post(this, wake{}).delay(pause).send(slot_impl{this});
 }
 

@@ -114,6 +114,10 @@ private:
   /// The worker is asked to stop; gives it `grace`.
   void ask_worker(const caf::error& reason, duration grace);
 
+  /// No later than that, and than was decided before: a stop must not put off
+  /// what a loss has set.
+  void escalate_in(duration pause);
+
   void escalate();
 
   void conclude();

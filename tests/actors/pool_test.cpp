@@ -491,6 +491,43 @@ BOOST_AUTO_TEST_CASE(work_that_does_not_stop_is_killed_after_its_grace) {
   BOOST_TEST((row_of("w")->exit == exit_mode::abandoned));
 }
 
+BOOST_AUTO_TEST_CASE(stopping_again_does_not_give_more_time) {
+  on_stop = [](puppet*) {};
+  auto pool = make(options_for_pool({"w"}));
+  run_it(pool);
+  auto down = watch(workers.at("w"));
+  for (int i = 0; i < 4; ++i) {
+    post_anon(pool, stop_pool{});
+    advance(4s);
+  }
+  BOOST_TEST(down->reason.has_value());
+}
+
+BOOST_AUTO_TEST_CASE(a_stop_does_not_put_off_the_end_after_a_loss) {
+  // A worker that does not watch its HOLD and ignores every wish.
+  struct deaf : caf::event_based_actor {
+    using caf::event_based_actor::event_based_actor;
+
+    caf::behavior make_behavior() override {
+      return exit_aware(
+        this, [](caf::exit_msg&) {}, [](int) {});
+    }
+  };
+
+  auto options = options_for_pool({"w"});
+  options.work = [this](caf::actor_system& system, assignment) {
+    return workers["w"] = track(caf::actor{system.spawn<deaf>()});
+  };
+  auto pool = make(options);
+  run_it(pool);
+  auto down = watch(workers.at("w"));
+  *line_is_up = false;
+  advance(30s);
+  post_anon(pool, stop_pool{});
+  advance(2s);
+  BOOST_TEST(down->reason.has_value());
+}
+
 // contract 193
 BOOST_AUTO_TEST_CASE(every_pause_ends_at_once_when_the_pool_is_stopped) {
   auto b = node("node-b");
