@@ -138,9 +138,11 @@ pool::behavior_type pool::make_behavior() {
 }
 
 void pool::on_exit() {
+  // Not an exit message: it would end a SLOT before its worker, or before the
+  // answer to its acquire, and nobody would give back what that brings.
   for (auto& x : members_)
     if (x.actor)
-      caf::anon_send_exit(x.actor, caf::exit_reason::user_shutdown);
+      post_anon(x.actor, slot_stop{});
   members_.clear();
   alarms_.clear();
   if (running_)

@@ -51,7 +51,8 @@ using pool_impl
                 caf::result<void>(wake)>;
 
 /// See pool_actor. Hands out permits (max_held), keeps the pauses of all slots
-/// behind one timer, and counts how slots end.
+/// behind one timer, and counts how slots end. If it ends before them, they
+/// are stopped as by stop_pool and end by themselves.
 class pool : public pool_impl::base {
 public:
   pool(caf::actor_config& cfg, pool_options options);

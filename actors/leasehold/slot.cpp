@@ -87,6 +87,7 @@ void slot::on_exit() {
   // our own process would keep it from our successor for ever.
   if (run_) {
     post_anon(options_->lease, stop_request{run_->held.tok});
+    run_->control->request_stop();
     if (run_->worker)
       caf::anon_send_exit(run_->worker, caf::exit_reason::user_shutdown);
   }

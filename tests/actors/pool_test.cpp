@@ -568,6 +568,31 @@ BOOST_AUTO_TEST_CASE(a_stop_while_acquiring_leaves_retired_work_retired) {
   BOOST_TEST((row_of("w")->exit == exit_mode::retired));
 }
 
+// contract 137, 192: however a pool ends
+BOOST_AUTO_TEST_CASE(a_pool_that_ends_by_an_exit_message_ends_its_work_first) {
+  on_stop = [](puppet* me) {
+    me->end({ec::cancelled, "asked to stop", "so far"});
+  };
+  auto pool = make(options_for_pool({"w"}));
+  auto out = run_it(pool);
+  auto control = jobs.at("w").control;
+  self->send_exit(pool, caf::exit_reason::user_shutdown);
+  run();
+  BOOST_TEST(matches(out->failed, ec::cancelled));
+  BOOST_TEST(control->stop_requested());
+  BOOST_TEST((row_of("w")->exit == exit_mode::abandoned));
+  BOOST_TEST(row_of("w")->state.value_or("none") == "so far");
+}
+
+BOOST_AUTO_TEST_CASE(a_pool_that_ends_while_acquiring_keeps_nothing) {
+  auto pool = make(options_for_pool({"w"}));
+  script->during
+    = [this, pool] { self->send_exit(pool, caf::exit_reason::user_shutdown); };
+  run_it(pool);
+  BOOST_TEST(starts == 0);
+  BOOST_TEST((row_of("w")->exit == exit_mode::abandoned));
+}
+
 // contract 194
 BOOST_AUTO_TEST_CASE(active_slots_are_those_whose_work_executes) {
   auto b = node("node-b");

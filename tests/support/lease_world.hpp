@@ -207,6 +207,11 @@ struct lease_world : world<caf::id_block::leasehold>, window_clock {
   using clock = caf::actor_clock;
   using base = world<caf::id_block::leasehold>;
 
+  ~lease_world() override {
+    // They look at the window clock to the last.
+    end_all();
+  }
+
   // The window clock, as virtual as the rest; `slept` is a suspend that the
   // actor clock did not see.
   window_time now() const noexcept override {

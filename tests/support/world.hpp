@@ -137,7 +137,12 @@ public:
   }
 
   ~world() {
-    // The system waits for its actors, and actors may refer to each other.
+    end_all();
+  }
+
+  /// Ends all actors, since the system waits for them and they may refer to
+  /// each other. A fixture that they look at calls it in its own destructor.
+  void end_all() {
     for (auto& addr : spawned_)
       self->send_exit(addr, caf::exit_reason::kill);
     run();
