@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "leasehold/work.hpp"
 
+#include <algorithm>
+#include <chrono>
 #include <exception>
 #include <utility>
 
@@ -52,11 +54,19 @@ private:
 } // namespace
 
 bool work_control::wait_for(duration pause) {
+  using clock = std::chrono::steady_clock;
+  auto end = clock::now() + std::min(pause, max_duration);
   std::unique_lock lock{mtx_};
-  // Nobody signals the end of the window: it is a point in time.
-  auto limit = std::min(pause, window_left());
-  changed_.wait_for(lock, limit, [this] { return stop_requested(); });
-  return !stop_requested();
+  while (!stop_requested()) {
+    auto now = clock::now();
+    if (now >= end)
+      return true;
+    // Nobody signals the end of the window: it is a point in time, and it moves
+    // with each renewal.
+    auto limit = std::min<clock::duration>(end - now, window_left());
+    changed_.wait_for(lock, limit, [this] { return stop_requested(); });
+  }
+  return false;
 }
 
 void work_control::request_stop() {

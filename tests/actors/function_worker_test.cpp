@@ -68,6 +68,11 @@ struct fixture {
     return result.get();
   }
 
+  void wait_for_end_or_stop() {
+    post_anon(pool, stop_pool{});
+    wait_for_end();
+  }
+
   backend::row row() {
     backend::list_query query;
     query.work_id = "w";
@@ -128,6 +133,21 @@ BOOST_FIXTURE_TEST_CASE(a_fenced_function_is_woken_and_refused, short_leases) {
   BOOST_TEST(!row().state.has_value());
   post_anon(pool, stop_pool{});
   wait_for_end();
+}
+
+BOOST_FIXTURE_TEST_CASE(a_pause_may_last_longer_than_a_window, short_leases) {
+  using clock = std::chrono::steady_clock;
+  std::promise<std::pair<bool, clock::duration>> seen;
+  run([&](work_context& job) {
+    auto began = clock::now();
+    auto waited = job.wait_for(1s);
+    seen.set_value({waited, clock::now() - began});
+    return retired();
+  });
+  auto [waited, took] = seen.get_future().get();
+  // A machine too busy to renew may lose the lease; then it says so.
+  BOOST_TEST((!waited || took >= 1s));
+  wait_for_end_or_stop();
 }
 
 // contract 137, 190, 192
