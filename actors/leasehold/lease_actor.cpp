@@ -141,8 +141,9 @@ caf::result<grant> lease::start(acquire_request& request) {
   x.request = std::move(request);
   if (x.request.poll <= duration::zero())
     x.request.poll = default_poll;
+  x.request.poll = std::min(x.request.poll, max_duration);
   if (x.request.timeout > duration::zero())
-    x.deadline = clock().now() + x.request.timeout;
+    x.deadline = clock().now() + std::min(x.request.timeout, max_duration);
   x.promise = make_response_promise<grant>();
   auto promise = x.promise;
   if (x.request.wait)

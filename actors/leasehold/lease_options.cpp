@@ -27,6 +27,8 @@ lease_options completed(lease_options options) {
   using std::chrono::milliseconds;
   if (options.renew <= duration::zero())
     options.renew = options.ttl / 2;
+  options.renew = std::min(options.renew, max_duration);
+  options.store_timeout = std::min(options.store_timeout, max_duration);
   if (!options.margin)
     options.margin = options.ttl / 100 + milliseconds{10};
   options.margin

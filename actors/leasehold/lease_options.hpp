@@ -33,7 +33,8 @@ struct lease_options {
 
   retry_policy retry;
 
-  /// Longest wait for one answer of the store. Should be well below ttl.
+  /// Longest wait for one answer of the store. Should be well below ttl. This
+  /// and the interval are cut to 100 years, so that "for ever" is a value.
   duration store_timeout = std::chrono::seconds{5};
 
   std::size_t max_state_bytes = default_max_state_bytes;

@@ -16,14 +16,13 @@ using namespace std::chrono_literals;
 
 slot_timing completed(slot_timing timing) {
   auto fill = [](duration& x, duration standard) {
-    if (x <= duration::zero())
-      x = standard;
+    x = x <= duration::zero() ? standard : std::min(x, max_duration);
   };
   fill(timing.idle, 1s);
   fill(timing.rerun, 1s);
   fill(timing.backoff, 1s);
   fill(timing.cleanup, 5s);
-  timing.grace = std::max(timing.grace, duration::zero());
+  timing.grace = std::clamp(timing.grace, duration::zero(), max_duration);
   return timing;
 }
 

@@ -22,6 +22,8 @@ retry_policy normalized(retry_policy policy) {
     policy.max = least;
   // Written so that a NaN ends up as 0.
   policy.jitter = policy.jitter > 0 ? std::min(policy.jitter, 1.0) : 0.0;
+  // So that doubling it does not overflow.
+  policy.max = std::min(policy.max, max_duration);
   policy.first = std::min(policy.first, policy.max);
   return policy;
 }

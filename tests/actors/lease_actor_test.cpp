@@ -525,6 +525,25 @@ BOOST_AUTO_TEST_CASE(a_loss_that_several_calls_meet_is_reported_once) {
   BOOST_TEST(matches(*down->reason, ec::fenced));
 }
 
+BOOST_AUTO_TEST_CASE(for_ever_is_a_value_of_every_option) {
+  auto options = options_for("node-c");
+  options.renew = options.store_timeout = duration::max();
+  options.retry.max = duration::max();
+  auto c = spawn_lease(options);
+  auto got = acquire(c, "w");
+  auto request = for_work("w");
+  request.timeout = request.poll = duration::max();
+  auto first = wait(a, request);
+  auto second = wait(a, request);
+  advance(29s);
+  BOOST_TEST(got.window->held());
+  BOOST_TEST(script->count(backend::op_kind::renew) == 0u);
+  advance(2s);
+  BOOST_TEST(!first->lost);
+  BOOST_TEST_REQUIRE(first->won.has_value());
+  BOOST_TEST(!second->lost);
+}
+
 BOOST_AUTO_TEST_CASE(every_call_is_answered_when_the_lease_actor_ends) {
   auto got = acquire(a, "w");
   *line_is_up = false;

@@ -491,6 +491,21 @@ BOOST_AUTO_TEST_CASE(work_that_does_not_stop_is_killed_after_its_grace) {
   BOOST_TEST((row_of("w")->exit == exit_mode::abandoned));
 }
 
+BOOST_AUTO_TEST_CASE(a_grace_may_last_for_ever) {
+  on_stop = [](puppet*) {};
+  auto options = options_for_pool({"w"});
+  options.timing.grace = options.timing.cleanup = duration::max();
+  auto pool = make(options);
+  auto out = run_it(pool);
+  auto down = watch(workers.at("w"));
+  post_anon(pool, stop_pool{});
+  advance(24h);
+  BOOST_TEST(!down->reason.has_value());
+  tell("w", succeeded());
+  BOOST_TEST(out->ended);
+  BOOST_TEST((row_of("w")->exit == exit_mode::finished));
+}
+
 BOOST_AUTO_TEST_CASE(stopping_again_does_not_give_more_time) {
   on_stop = [](puppet*) {};
   auto pool = make(options_for_pool({"w"}));
