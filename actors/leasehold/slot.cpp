@@ -14,9 +14,12 @@ namespace {
 using std::chrono::duration_cast;
 using namespace std::chrono_literals;
 
-// A LEASE answers an acquire within its store timeout; this only bounds a
-// LEASE that died.
-constexpr auto answer_limit = 2min;
+// However long a LEASE may wait for its store. It knows of this limit, so a
+// grant that comes later is given back and not kept for nobody.
+constexpr auto acquire_limit = 2min;
+
+// Beyond that; only bounds a LEASE that died.
+constexpr auto answer_limit = acquire_limit + 10s;
 
 // Between the wish to stop and the kill a worker that stops on time must not
 // be raced.
@@ -100,6 +103,7 @@ void slot::acquire() {
   tell(slot_phase::acquiring, true);
   acquire_request request;
   request.work_id = work_id_;
+  request.timeout = acquire_limit;
   post(this, std::move(request))
     .request(options_->lease, answer_limit)
     .then(
@@ -150,6 +154,9 @@ void slot::begin(grant& won) {
         = work_result{ec::work_threw, "the factory made no worker", {}};
   } catch (const std::exception& x) {
     run_->result = work_result{ec::work_threw, x.what(), {}};
+  } catch (...) {
+    run_->result
+      = work_result{ec::work_threw, "an exception of unknown type", {}};
   }
   if (!run_->worker) {
     conclude();

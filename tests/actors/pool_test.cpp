@@ -372,6 +372,26 @@ BOOST_AUTO_TEST_CASE(a_factory_that_throws_is_work_that_threw) {
   BOOST_TEST(logged("backoff w work_threw 1s"));
 }
 
+BOOST_AUTO_TEST_CASE(a_factory_may_throw_anything) {
+  auto options = options_for_pool({"w"});
+  options.work = [](caf::actor_system&, assignment) -> caf::actor { throw 42; };
+  run_it(make(options));
+  BOOST_TEST(logged("backoff w work_threw 1s"));
+}
+
+BOOST_AUTO_TEST_CASE(a_grant_that_came_too_late_for_its_slot_is_given_back) {
+  auto slow = options_for("node-b");
+  slow.ttl = 1h;
+  slow.store_timeout = 10min;
+  auto options = options_for_pool({"w"});
+  options.lease = spawn_lease(slow);
+  script->during = [this] { advance(3min); };
+  run_it(make(options));
+  BOOST_TEST(logged("backoff w deadline_exceeded 1s"));
+  advance(5s);
+  BOOST_TEST(starts == 1);
+}
+
 BOOST_AUTO_TEST_CASE(a_factory_without_a_worker_is_work_that_threw) {
   auto options = options_for_pool({"w"});
   options.work = [](caf::actor_system&, assignment) { return caf::actor{}; };
