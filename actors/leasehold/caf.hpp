@@ -320,9 +320,15 @@ private:
 
   template <class Self, class Handle>
   void add(Self* self, const Handle& whom, callback fn) {
-    auto& slot = cbs_[whom.address()];
+    auto addr = whom.address();
+    auto& slot = cbs_[addr];
     slot.dispose();
-    slot = self->monitor(whom, std::move(fn));
+    // An entry of an actor that is down would keep its memory.
+    auto once = [this, addr, fn = std::move(fn)](const caf::error& reason) {
+      cbs_.erase(addr);
+      fn(reason);
+    };
+    slot = self->monitor(whom, std::move(once));
   }
 
   template <class Self>
