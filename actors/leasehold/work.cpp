@@ -2,7 +2,6 @@
 #include "leasehold/work.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <exception>
 #include <utility>
 
@@ -54,19 +53,17 @@ private:
 } // namespace
 
 bool work_control::wait_for(duration pause) {
-  using clock = std::chrono::steady_clock;
-  auto end = clock::now() + std::min(pause, max_duration);
   std::unique_lock lock{mtx_};
-  while (!stop_requested()) {
-    auto now = clock::now();
-    if (now >= end)
-      return true;
-    // Nobody signals the end of the window: it is a point in time, and it moves
-    // with each renewal.
-    auto limit = std::min<clock::duration>(end - now, window_left());
-    changed_.wait_for(lock, limit, [this] { return stop_requested(); });
+  auto stopped = [this] { return stop_requested(); };
+  // Nobody signals the end of the window: it is a point in time, and it moves
+  // with each renewal.
+  while (pause > duration::zero()) {
+    auto part = std::min(pause, window_left());
+    if (changed_.wait_for(lock, part, stopped))
+      return false;
+    pause -= part;
   }
-  return false;
+  return !stop_requested();
 }
 
 void work_control::request_stop() {
