@@ -30,6 +30,21 @@ STORE = "sqlite"
 SLACK = 0.7
 
 
+#: Held while a file is open for writing and while a process is made: a file
+#: that is open for writing, be it in a fork of ours, cannot be executed.
+FORKING = threading.Lock()
+
+
+class GuardedPopen(subprocess.Popen):
+    def __init__(self, *args, **more):
+        with FORKING:
+            super().__init__(*args, **more)
+
+
+# For subprocess.run, too.
+subprocess.Popen = GuardedPopen
+
+
 def now():
     # The clock of all processes: children write its values into files.
     return time.monotonic()
@@ -233,10 +248,12 @@ class World:
         return os.path.join(self.folder, name)
 
     def write(self, name, text, mode=0o644):
+        # Renamed, because a file that is being executed cannot be written.
         path = self.path(name)
-        with open(path, "w") as f:
+        with FORKING, open(path + ".new", "w") as f:
             f.write(text)
-        os.chmod(path, mode)
+        os.chmod(path + ".new", mode)
+        os.rename(path + ".new", path)
         return path
 
     def read(self, name):
