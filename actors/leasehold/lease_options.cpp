@@ -33,6 +33,9 @@ lease_options completed(lease_options options) {
     options.margin = options.ttl / 100 + milliseconds{10};
   options.margin
     = std::clamp(*options.margin, duration::zero(), options.ttl / 4);
+  auto spare = options.ttl - *options.margin - options.renew;
+  options.warn_below = std::clamp(options.warn_below.value_or(spare / 2),
+                                  duration::zero(), options.ttl);
   options.retry = normalized(options.retry);
   if (!options.observer)
     options.observer = std::make_shared<lease_observer>();

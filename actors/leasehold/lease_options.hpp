@@ -31,6 +31,11 @@ struct lease_options {
   /// rates. Absent means ttl / 100 + 10 ms, but never more than ttl / 4.
   std::optional<duration> margin;
 
+  /// Below what is left of a window an early warning goes to the observer.
+  /// Absent means half of what a renewal in time leaves, (ttl - margin -
+  /// renew) / 2; zero means none.
+  std::optional<duration> warn_below;
+
   retry_policy retry;
 
   /// Longest wait for one answer of the store. Should be well below ttl. This

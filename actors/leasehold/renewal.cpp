@@ -81,38 +81,55 @@ duration renewal::first_wait(const lease_window& window) const {
   return std::max(wait, std::min(options_.renew, options_.retry.first));
 }
 
+void renewal::warn_if_low(entry& x) {
+  auto left = duration_cast<duration>(x.held.window->left());
+  if (!x.held.managed || left > *options_.warn_below
+      || (x.bad && x.bad->warned))
+    return;
+  if (!x.bad)
+    x.bad = std::make_unique<trouble>();
+  x.bad->warned = true;
+  options_.observer->on_window_low(x.held.tok, left, x.attempt - 1,
+                                   x.bad->last_error);
+}
+
 void renewal::look() {
-  auto soon = clock().now() + quantum_;
-  std::vector<token> due;
-  std::vector<std::int64_t> early;
+  auto now = clock().now();
+  auto soon = now + quantum_;
+  std::vector<std::int64_t> woken;
+  std::vector<std::int64_t> due;
+  auto must_send = false;
   while (auto number = alarms_.pop_due(soon)) {
     auto& x = entries_.at(*number);
     if (auto why = x.held.window->why_lost(); why != ec::none) {
       end(*number, why);
-    } else {
-      if (!x.in_flight && x.due <= soon) {
-        x.in_flight = true;
-        due.push_back(x.held.tok);
-      }
-      early.push_back(*number);
+      continue;
+    }
+    warn_if_low(x);
+    woken.push_back(*number);
+    if (!x.in_flight && x.due <= soon) {
+      due.push_back(*number);
+      must_send = must_send || x.due <= now;
     }
   }
-  for (auto number : early)
+  // What is due soon goes along with what is due, but does not go early for
+  // the sake of a warning.
+  if (must_send) {
+    for (auto number : due)
+      entries_.at(number).in_flight = true;
+    send_batch(due);
+  }
+  for (auto number : woken)
     arm(number, entries_.at(number));
-  if (!due.empty())
-    send_batch(std::move(due));
   alarms_.arm(this, renewal_impl{this});
 }
 
-void renewal::send_batch(std::vector<token> due) {
+void renewal::send_batch(const std::vector<std::int64_t>& numbers) {
   store_request request;
-  request.ops.reserve(due.size());
-  std::vector<std::int64_t> numbers;
-  numbers.reserve(due.size());
-  for (auto& tok : due) {
-    numbers.push_back(tok.number());
-    request.ops.push_back(backend::operation::renew(tok, options_.ttl));
-  }
+  request.ops.reserve(numbers.size());
+  for (auto number : numbers)
+    request.ops.push_back(
+      backend::operation::renew(entries_.at(number).held.tok, options_.ttl));
   auto began = clock().now();
   request.not_after = to_message(began + options_.store_timeout);
   // Read last: windows count from before the request leaves.
@@ -156,18 +173,20 @@ void renewal::settle(std::int64_t number, window_time sent, time_point began,
     x.attempt = 1;
     x.confirmed = began;
     x.due = began + options_.renew;
-    x.last_error.clear();
+    if (auto bad = std::exchange(x.bad, nullptr); bad && bad->warned)
+      options_.observer->on_window_safe(
+        x.held.tok, duration_cast<duration>(x.held.window->left()));
   } else if (got.code == ec::fenced) {
     options_.observer->on_fenced(x.held.tok, "Renew");
-    x.last_error = got.detail;
+    note_failure(x, got.code, got.detail);
     end(number, ec::fenced);
     return;
   } else if (got.code == ec::lease_expired) {
-    x.last_error = got.detail;
+    note_failure(x, got.code, got.detail);
     end(number, ec::lease_window_exhausted, ec::lease_expired);
     return;
   } else {
-    x.last_error = to_string(got.code) + ": " + got.detail;
+    note_failure(x, got.code, to_string(got.code) + ": " + got.detail);
     auto wait
       = retry_wait(options_.retry, x.attempt, options_.random->fraction());
     // Never sleep through what is left of the window: a store that comes back
@@ -183,8 +202,24 @@ void renewal::lose(drop& what) {
   auto pos = entries_.find(what.number);
   if (pos == entries_.end())
     return; // Found out here, too, or stopped before.
-  pos->second.last_error = std::move(what.detail);
+  if (!pos->second.bad)
+    pos->second.bad = std::make_unique<trouble>();
+  pos->second.bad->last_error = std::move(what.detail);
   end(what.number, what.cause, what.also);
+}
+
+void renewal::note_failure(entry& x, ec code, std::string detail) {
+  constexpr std::size_t most = 16;
+  if (!x.bad)
+    x.bad = std::make_unique<trouble>();
+  auto& bad = *x.bad;
+  if (bad.attempts.size() == most) {
+    bad.attempts.erase(bad.attempts.begin());
+    bad.answered.erase(bad.answered.begin());
+  }
+  bad.attempts.push_back({code, duration::zero()});
+  bad.answered.push_back(clock().now());
+  bad.last_error = std::move(detail);
 }
 
 void renewal::end(std::int64_t number, ec cause, ec also) {
@@ -196,16 +231,27 @@ void renewal::end(std::int64_t number, ec cause, ec also) {
   x.held.window->lose(cause);
   // Another party may have found out first; its cause stands.
   cause = x.held.window->why_lost();
-  auto silent = duration_cast<duration>(clock().now() - x.confirmed);
-  send_exit(x.held.hold, fail(cause, x.last_error, also));
+  auto now = clock().now();
+  loss_report report{
+    cause, also, {}, duration_cast<duration>(now - x.confirmed), {}};
+  if (x.bad) {
+    for (std::size_t i = 0; i < x.bad->attempts.size(); ++i)
+      x.bad->attempts[i].ago
+        = duration_cast<duration>(now - x.bad->answered[i]);
+    report.last_error = x.bad->last_error;
+    report.attempts = x.bad->attempts;
+  }
+  send_exit(x.held.hold, fail(cause, std::string{report.last_error}, also));
   if (x.held.managed)
-    options_.observer->on_lost(x.held.tok, cause, x.last_error, silent);
+    options_.observer->on_lost(x.held.tok, report);
   post(this, lost{number, x.held.tok.work_id()}).send(lease_);
 }
 
 void renewal::arm(std::int64_t number, const entry& x) {
-  auto until = window_end(x);
-  alarms_.set(number, x.in_flight ? until : std::min(x.due, until));
+  auto next = window_end(x);
+  if (x.held.managed && !(x.bad && x.bad->warned))
+    next -= *options_.warn_below;
+  alarms_.set(number, x.in_flight ? next : std::min(x.due, next));
 }
 
 renewal::time_point renewal::window_end(const entry& x) {

@@ -45,6 +45,15 @@ protected:
 private:
   using time_point = caf::actor_clock::time_point;
 
+  /// What went wrong since the last confirmation.
+  struct trouble {
+    std::string last_error;
+    std::vector<failed_attempt> attempts;
+    /// When the answer to each of them came.
+    std::vector<time_point> answered;
+    bool warned = false;
+  };
+
   struct entry {
     keep held;
     /// When the next attempt is due.
@@ -54,7 +63,8 @@ private:
     /// Of the attempt that is due or on its way, from 1.
     int attempt = 1;
     bool in_flight = false;
-    std::string last_error;
+    /// Null while all is well.
+    std::unique_ptr<trouble> bad;
   };
 
   void start(keep& what);
@@ -66,10 +76,16 @@ private:
 
   void look();
 
-  void send_batch(std::vector<token> due);
+  /// The early warning, if it is due.
+  void warn_if_low(entry& x);
+
+  void send_batch(const std::vector<std::int64_t>& numbers);
 
   void settle(std::int64_t number, window_time sent, time_point began,
               const backend::outcome& got);
+
+  /// Keeps a failed attempt for the report of a loss.
+  void note_failure(entry& x, ec code, std::string detail);
 
   /// The LEASE met a refusal that says so.
   void lose(drop& what);

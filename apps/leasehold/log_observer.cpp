@@ -103,15 +103,31 @@ void lease_log::on_release(const token&, exit_mode, const result_info& info) {
   outages_.note(info);
 }
 
-void lease_log::on_lost(const token& tok, ec cause, std::string_view last_error,
-                        duration silent_for) {
+void lease_log::on_window_low(const token& tok, duration left, int attempts,
+                              std::string_view last_error) {
+  log_.write(log_level::warning, "window_low",
+             {{"pool", pool_},
+              {"work", tok.work_id()},
+              {"left", approximate(left)},
+              {"attempts", std::to_string(attempts)},
+              {"last_error", std::string{last_error}}});
+}
+
+void lease_log::on_window_safe(const token& tok, duration left) {
+  log_.write(
+    log_level::info, "window_safe",
+    {{"pool", pool_}, {"work", tok.work_id()}, {"left", approximate(left)}});
+}
+
+void lease_log::on_lost(const token& tok, const loss_report& report) {
   log_.write(log_level::warning, "lost",
              {{"pool", pool_},
               {"work", tok.work_id()},
               {"token", number_of(tok)},
-              {"reason", to_string(cause)},
-              {"unconfirmed_for", approximate(silent_for)},
-              {"last_error", std::string{last_error}}});
+              {"reason", to_string(report.cause)},
+              {"unconfirmed_for", approximate(report.silent_for)},
+              {"attempts", std::to_string(report.attempts.size())},
+              {"last_error", std::string{report.last_error}}});
 }
 
 void pool_log::on_slot_acquired(const token& tok, const prior& found) {

@@ -52,8 +52,12 @@ public:
   void on_release(const token& tok, exit_mode mode,
                   const result_info& info) override;
 
-  void on_lost(const token& tok, ec cause, std::string_view last_error,
-               duration silent_for) override;
+  void on_window_low(const token& tok, duration left, int attempts,
+                     std::string_view last_error) override;
+
+  void on_window_safe(const token& tok, duration left) override;
+
+  void on_lost(const token& tok, const loss_report& report) override;
 
 private:
   logger& log_;

@@ -29,7 +29,14 @@ void lease_observer::on_forget(const token&, const result_info&) {
 void lease_observer::on_fenced(const token&, std::string_view) {
 }
 
-void lease_observer::on_lost(const token&, ec, std::string_view, duration) {
+void lease_observer::on_window_low(const token&, duration, int,
+                                   std::string_view) {
+}
+
+void lease_observer::on_window_safe(const token&, duration) {
+}
+
+void lease_observer::on_lost(const token&, const loss_report&) {
 }
 
 pool_observer::~pool_observer() = default;
@@ -54,6 +61,17 @@ void pool_observer::on_slot_dead(std::string_view, ec, std::string_view) {
 }
 
 void pool_observer::on_slot_stuck(const token&, duration) {
+}
+
+leader_observer::~leader_observer() = default;
+
+void leader_observer::on_elected(const token&, const prior&) {
+}
+
+void leader_observer::on_lost(const token&, ec, std::string_view) {
+}
+
+void leader_observer::on_relinquished(const token&, exit_mode) {
 }
 
 vacuum_observer::~vacuum_observer() = default;

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -21,6 +22,31 @@ struct result_info {
   std::string_view detail;
   /// How long the one store call took, by the actor clock.
   duration took{0};
+};
+
+/// A renewal that did not succeed.
+struct failed_attempt {
+  ec code = ec::none;
+  /// How long before the report its answer, or its timeout, came.
+  duration ago{0};
+};
+
+/// How a lease was lost.
+struct loss_report {
+  /// fenced or lease_window_exhausted.
+  ec cause = ec::none;
+
+  /// lease_expired if the store said so itself.
+  ec also = ec::none;
+
+  /// The last error of the store, for people; may be empty.
+  std::string_view last_error;
+
+  /// Time since the last confirmation.
+  duration silent_for{0};
+
+  /// What was tried since then, oldest first; the last 16 if there were more.
+  std::span<const failed_attempt> attempts;
 };
 
 /// Learns of every lease operation, after it, success or not. Called in the
@@ -55,12 +81,16 @@ public:
   /// Forget (spelled so) that was fenced.
   virtual void on_fenced(const token& tok, std::string_view operation);
 
-  /// A lease under managed renewal ended against its holder's will. `cause` is
-  /// fenced, lease_expired or lease_window_exhausted; `last_error` describes
-  /// the last failed renewal, `silent_for` is the time since the last
-  /// confirmation.
-  virtual void on_lost(const token& tok, ec cause, std::string_view last_error,
-                       duration silent_for);
+  /// The window of a lease under managed renewal is about to close: `left` of
+  /// it is left, and renewal failed `attempts` times since it last succeeded.
+  virtual void on_window_low(const token& tok, duration left, int attempts,
+                             std::string_view last_error);
+
+  /// After on_window_low: a renewal was confirmed.
+  virtual void on_window_safe(const token& tok, duration left);
+
+  /// A lease under managed renewal ended against its holder's will.
+  virtual void on_lost(const token& tok, const loss_report& report);
 };
 
 /// Learns of what the slots of a pool do. Same rules as lease_observer.
@@ -95,6 +125,23 @@ public:
   virtual void on_slot_stuck(const token& tok, duration since);
 };
 
+/// Learns of what a leader goes through. Same rules as lease_observer. Of each
+/// election that was won, exactly one of on_lost, on_relinquished and neither
+/// (the work failed, or was stopped) follows on_elected.
+class leader_observer {
+public:
+  virtual ~leader_observer();
+
+  /// The lease was granted, the work is about to start.
+  virtual void on_elected(const token& tok, const prior& found);
+
+  /// The work has ended because the lease was fenced or its window ran out.
+  virtual void on_lost(const token& tok, ec cause, std::string_view detail);
+
+  /// The work has ended and the lease was released, as finished or retired.
+  virtual void on_relinquished(const token& tok, exit_mode mode);
+};
+
 /// Learns of sweeps that reached the store. Same rules as lease_observer.
 class vacuum_observer {
 public:
@@ -109,5 +156,7 @@ using vacuum_observer_ptr = std::shared_ptr<vacuum_observer>;
 using lease_observer_ptr = std::shared_ptr<lease_observer>;
 
 using pool_observer_ptr = std::shared_ptr<pool_observer>;
+
+using leader_observer_ptr = std::shared_ptr<leader_observer>;
 
 } // namespace leasehold

@@ -183,6 +183,63 @@ BOOST_AUTO_TEST_CASE(a_suspended_process_knows_at_its_first_look) {
   BOOST_TEST((got.window->why_lost() == ec::lease_window_exhausted));
 }
 
+BOOST_AUTO_TEST_CASE(warns_once_when_a_window_runs_low_and_when_it_is_safe) {
+  acquire(a, "w");
+  script->refuse = ec::unavailable;
+  script->only = backend::op_kind::renew;
+  advance(22500ms - 1ms);
+  BOOST_TEST(seen->count("low 7s500ms 6") == 0u);
+  advance(1ms);
+  // Due at 15 s, tried again after 0.1, 0.2, 0.4, 0.8, 1.6 and 3.2 s.
+  BOOST_TEST(seen->count("low 7s500ms 7") == 1u);
+  script->refuse = ec::none;
+  advance(5s);
+  BOOST_TEST(seen->count("safe 30s") == 1u);
+  BOOST_TEST(seen->count("low 7s500ms 7") == 1u);
+  advance(10min);
+  for (auto& event : seen->events)
+    BOOST_TEST(event.find("lost") == std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(a_stalled_renewal_is_warned_of_too) {
+  acquire(a, "w");
+  *line_is_up = false;
+  advance(22500ms);
+  BOOST_TEST(seen->count("low 7s500ms 1") == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(warnings_can_be_moved_and_switched_off) {
+  auto early = options_for("early");
+  early.warn_below = 20s;
+  acquire(spawn_lease(early), "v");
+  advance(10s);
+  BOOST_TEST(seen->count("low 20s 0") == 1u);
+  auto never = options_for("never");
+  never.warn_below = duration::zero();
+  acquire(spawn_lease(never), "w");
+  seen->events.clear();
+  *line_is_up = false;
+  advance(29s);
+  for (auto& event : seen->events)
+    BOOST_TEST(event.find("low") == std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(a_loss_is_reported_with_all_that_led_to_it) {
+  acquire(a, "w");
+  advance(15s);
+  script->refuse = ec::unavailable;
+  advance(30s);
+  BOOST_TEST(seen->count("lost lease_window_exhausted") == 1u);
+  BOOST_TEST((seen->silent_for == 30s));
+  BOOST_TEST(seen->last_error.find("unavailable") != std::string::npos);
+  // From 15 s after the confirmation on: 0.1, 0.2, ... 3.2 s apart, then half
+  // of what is left each time.
+  BOOST_TEST_REQUIRE(seen->failed.size() >= 8u);
+  BOOST_TEST((seen->failed.front().code == ec::unavailable));
+  for (std::size_t i = 1; i < seen->failed.size(); ++i)
+    BOOST_TEST((seen->failed[i].ago < seen->failed[i - 1].ago));
+}
+
 // contract 106, 131
 BOOST_AUTO_TEST_CASE(fenced_ends_the_hold_at_once) {
   auto got = acquire(a, "w");

@@ -50,7 +50,7 @@ struct tally : lease_observer {
       ;
   }
 
-  void on_lost(const token&, ec, std::string_view, duration) override {
+  void on_lost(const token&, const loss_report&) override {
     ++lost;
   }
 };

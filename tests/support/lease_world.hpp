@@ -178,9 +178,27 @@ public:
     events.push_back("fenced " + std::string{operation});
   }
 
-  void on_lost(const token&, ec cause, std::string_view, duration) override {
-    events.push_back("lost " + to_string(cause));
+  void on_window_low(const token&, duration left, int tries,
+                     std::string_view) override {
+    events.push_back("low " + format_duration(left) + " "
+                     + std::to_string(tries));
   }
+
+  void on_window_safe(const token&, duration left) override {
+    events.push_back("safe " + format_duration(left));
+  }
+
+  void on_lost(const token&, const loss_report& report) override {
+    events.push_back("lost " + to_string(report.cause));
+    silent_for = report.silent_for;
+    last_error = report.last_error;
+    failed.assign(report.attempts.begin(), report.attempts.end());
+  }
+
+  /// Of the last loss.
+  duration silent_for{0};
+  std::string last_error;
+  std::vector<failed_attempt> failed;
 
   std::size_t count(std::string_view event) const {
     std::size_t n = 0;
