@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <iterator>
 #include <utility>
 
 namespace leasehold {
@@ -19,6 +20,9 @@ using std::chrono::duration_cast;
 using namespace std::chrono_literals;
 
 constexpr duration default_poll = 2s;
+
+// How late an acquire at an expiry may come so that it shares a statement.
+constexpr caf::actor_clock::duration_type meeting_quantum = 4ms;
 
 // Beyond the time the BACKEND may take to start: it answers by itself when
 // that has passed.
@@ -34,6 +38,11 @@ std::string describe_holder(const std::string& work_id,
   return printable(work_id) + " is held by " + printable(got.holder_id)
          + " (token " + std::to_string(got.number) + ") for another "
          + approximate(std::max(left, duration::zero()));
+}
+
+caf::error cancelled_error(const std::string& work_id) {
+  return fail(ec::cancelled,
+              "the acquisition of " + printable(work_id) + " was cancelled");
 }
 
 caf::error fenced_error(const token& tok) {
@@ -63,16 +72,7 @@ lease::behavior_type lease::make_behavior() {
       quit(std::move(msg.reason));
     },
     [this](acquire_request& x) { return start(x); },
-    [this](const cancel_acquire& x) {
-      for (auto& [id, call] : acquisitions_) {
-        if (x.ticket != 0 && call.request.ticket == x.ticket) {
-          refuse(id, fail(ec::cancelled, "the wait for "
-                                           + printable(call.request.work_id)
-                                           + " was cancelled"));
-          break;
-        }
-      }
-    },
+    [this](const cancel_acquire& x) { cancel(x); },
     [this](const keep_request& x) -> caf::result<confirmation> {
       auto* entry = find(x.tok);
       if (entry == nullptr || entry->stopped || !entry->hold)
@@ -113,6 +113,7 @@ void lease::on_exit() {
     call.promise.deliver(fail(ec::cancelled, "the lease actor ended"));
   acquisitions_.clear();
   queues_.clear();
+  tickets_.clear();
   answer_the_rest();
   outbox_.clear();
   alarms_.clear();
@@ -146,6 +147,8 @@ caf::result<grant> lease::start(acquire_request& request) {
     x.deadline = clock().now() + std::min(x.request.timeout, max_duration);
   x.promise = make_response_promise<grant>();
   auto promise = x.promise;
+  if (x.request.ticket != 0)
+    tickets_.emplace(x.request.ticket, id);
   if (x.request.wait)
     queues_[x.request.work_id].push_back(id);
   auto& call = acquisitions_.emplace(id, std::move(x)).first->second;
@@ -155,6 +158,20 @@ caf::result<grant> lease::start(acquire_request& request) {
     arm(id, call);
   alarms_.arm(this, lease_impl{this});
   return promise;
+}
+
+void lease::cancel(const cancel_acquire& request) {
+  std::vector<std::uint64_t> ids;
+  auto [first, last] = tickets_.equal_range(request.ticket);
+  for (; first != last; ++first)
+    ids.push_back(first->second);
+  for (auto id : ids) {
+    auto& x = acquisitions_.at(id);
+    if (request.after_attempt && x.in_flight)
+      x.last = true;
+    else
+      refuse(id, cancelled_error(x.request.work_id));
+  }
 }
 
 void lease::attempt(std::uint64_t id) {
@@ -205,12 +222,10 @@ void lease::on_attempt(std::uint64_t id, const std::string& work_id,
              "the grant of " + printable(work_id)
                + " took longer to arrive than the lease lasts"));
     }
+  } else if (got.code == ec::lease_held && x.last) {
+    refuse(id, cancelled_error(work_id));
   } else if (got.code == ec::lease_held && x.request.wait) {
-    auto now = clock().now();
-    auto expiry
-      = duration{std::max<std::int64_t>(got.expires_us - got.now_us, 0)};
-    // Free from the first millisecond after the expiry on.
-    x.next_poll = now + std::min(x.request.poll, expiry + duration{1ms});
+    x.next_poll = next_look(x.request, duration{got.expires_us - got.now_us});
     arm(id, x);
     alarms_.arm(this, lease_impl{this});
   } else if (got.code == ec::lease_held) {
@@ -271,6 +286,13 @@ void lease::refuse(std::uint64_t id, caf::error why) {
 lease::acquisition lease::take(std::uint64_t id) {
   auto result = std::move(acquisitions_.extract(id).mapped());
   alarms_.clear(id);
+  auto [first, last] = tickets_.equal_range(result.request.ticket);
+  for (; first != last; ++first) {
+    if (first->second == id) {
+      tickets_.erase(first);
+      break;
+    }
+  }
   auto queue = queues_.find(result.request.work_id);
   if (!result.request.wait || queue == queues_.end())
     return result;
@@ -299,6 +321,34 @@ void lease::hint(const std::string& work_id) {
 
 bool lease::is_first(std::uint64_t id, const acquisition& x) {
   return !x.request.wait || queues_.at(x.request.work_id).front() == id;
+}
+
+lease::time_point lease::next_look(const acquire_request& request,
+                                   duration left) {
+  auto now = clock().now();
+  // Free from the first millisecond after the expiry on.
+  auto expiry = now + std::max(left, duration::zero()) + duration{1ms};
+  auto poll = now + request.poll;
+  if (request.spread <= duration::zero())
+    return std::min(expiry, poll);
+  if (expiry < poll) {
+    // Leases that were renewed together expire almost together.
+    auto past = expiry.time_since_epoch() % meeting_quantum;
+    return expiry + (meeting_quantum - past);
+  }
+  // The last meeting in reach, so that groups that once met stay together and
+  // those that did not join each other by and by.
+  auto spread = std::min(request.spread, max_duration);
+  meetings_.erase(meetings_.begin(), meetings_.lower_bound(now));
+  auto pos = meetings_.lower_bound(poll + spread);
+  if (pos != meetings_.begin() && *std::prev(pos) >= poll)
+    return *std::prev(pos);
+  auto when
+    = poll
+      + duration{static_cast<duration::rep>(
+        options_.random->fraction() * static_cast<double>(spread.count()))};
+  meetings_.insert(when);
+  return when;
 }
 
 void lease::arm(std::uint64_t id, const acquisition& x) {

@@ -6,10 +6,10 @@
 #include "leasehold/messages.hpp"
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -83,11 +83,15 @@ private:
     std::optional<time_point> deadline;
     time_point next_poll;
     bool in_flight = false;
+    /// It was cancelled, but for the attempt on its way.
+    bool last = false;
   };
 
   // -- acquire ----------------------------------------------------------------
 
   caf::result<grant> start(acquire_request& request);
+
+  void cancel(const cancel_acquire& request);
 
   void attempt(std::uint64_t id);
 
@@ -111,6 +115,9 @@ private:
   void hint(const std::string& work_id);
 
   bool is_first(std::uint64_t id, const acquisition& x);
+
+  /// When to look again at a lease that is held for another `left`.
+  time_point next_look(const acquire_request& request, duration left);
 
   void arm(std::uint64_t id, const acquisition& x);
 
@@ -181,7 +188,11 @@ private:
   std::unordered_map<std::string, held> held_;
   std::unordered_map<std::uint64_t, acquisition> acquisitions_;
   /// Waiting acquisitions by work ID, in the order they came.
-  std::unordered_map<std::string, std::deque<std::uint64_t>> queues_;
+  std::unordered_map<std::string, std::vector<std::uint64_t>> queues_;
+  /// Acquisitions that may be cancelled, by ticket.
+  std::unordered_multimap<std::uint64_t, std::uint64_t> tickets_;
+  /// When polls that may meet will meet.
+  std::set<time_point> meetings_;
   /// Requests to acquire whose outcome is unknown: the next one for the same
   /// work ID repeats it, and so finds a grant that was never heard of.
   std::unordered_map<std::string, std::int64_t> unanswered_;

@@ -3,6 +3,29 @@
 
 #include "leasehold/internal/enum_names.hpp"
 
+namespace leasehold {
+
+namespace {
+
+constexpr internal::enum_names<3> stop_modes{"stop_mode",
+                                             {"drain", "stop", "now"}};
+
+} // namespace
+
+std::string to_string(stop_mode x) {
+  return stop_modes.to_string(x);
+}
+
+bool from_string(std::string_view name, stop_mode& x) {
+  return stop_modes.from_string(name, x);
+}
+
+bool from_integer(std::uint8_t raw, stop_mode& x) {
+  return stop_modes.from_integer(raw, x);
+}
+
+} // namespace leasehold
+
 namespace leasehold::internal {
 
 namespace {

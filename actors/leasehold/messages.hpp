@@ -76,8 +76,13 @@ struct acquire_request {
   /// of one LEASE for one work ID are served in order.
   bool wait = false;
 
-  /// How often to look while waiting. Zero or less means 2 s.
+  /// How often to look while waiting. Zero or less means 2 s. If the store
+  /// says that the lease ends sooner, the next look is right then.
   duration poll{0};
+
+  /// Each poll may come up to so much later, so that the polls of thousands of
+  /// callers meet in one statement.
+  duration spread{0};
 
   /// Give up after so long with deadline_exceeded. Zero = no limit beyond that
   /// of the single store call. A grant that comes later is released at once.
@@ -91,11 +96,15 @@ struct acquire_request {
   std::uint64_t ticket = 0;
 };
 
-/// Ends a waiting or running acquire of the same ticket with `cancelled`. A
-/// grant that was already on its way is released at once. Unknown tickets are
-/// ignored.
+/// Ends a waiting or running acquire of the same ticket with `cancelled`, all
+/// of them if there are several. A grant that was already on its way is
+/// released at once. Unknown tickets are ignored.
 struct cancel_acquire {
   std::uint64_t ticket = 0;
+
+  /// Rather let an attempt that is on its way decide: the call is then
+  /// answered with its grant, if it brings one.
+  bool after_attempt = false;
 };
 
 /// What a holder gets.
@@ -200,7 +209,7 @@ struct drop {
 using renewal_actor
   = typed_actor<caf::result<void>(keep), caf::result<void>(drop)>;
 
-// -- WORKER, SLOT, POOL -------------------------------------------------------
+// -- WORKER, SLOT, RUNNER, LEADER, POOL ---------------------------------------
 
 /// How work ended.
 struct work_result {
@@ -215,15 +224,98 @@ struct work_result {
   std::optional<std::string> state;
 };
 
-/// Asks a SLOT to end. `now` skips the grace.
+/// How far a wish to end goes. A later, harsher wish wins.
+enum class stop_mode : std::uint8_t {
+  /// Nothing new is started; work that runs goes on to its own end.
+  drain,
+  /// Work that runs is asked to stop, and ended when its grace has passed.
+  stop,
+  /// Work that runs is ended at once.
+  now,
+};
+
+std::string to_string(stop_mode x);
+
+bool from_string(std::string_view name, stop_mode& x);
+
+bool from_integer(std::uint8_t raw, stop_mode& x);
+
+/// Asks a SLOT to end.
 struct slot_stop {
-  bool now = false;
+  stop_mode how = stop_mode::stop;
 };
 
 /// Where a worker reports to. A worker may also just quit: normally for
 /// success, with `retire` or another error as exit reason otherwise.
 using slot_actor
   = typed_actor<caf::result<void>(work_result), caf::result<void>(slot_stop)>;
+
+/// Acquires a unit of work, runs it once, stores its state and releases it.
+struct run_work {
+  std::string work_id;
+
+  /// As in acquire_request.
+  bool wait = false;
+  duration poll{0};
+  duration timeout{0};
+
+  /// Chosen by the caller to name this call in stop_runs; 0 = not named.
+  std::uint64_t ticket = 0;
+};
+
+/// Ends the runs with this ticket, all runs if it is 0. Each is answered when
+/// it has ended: what the work then reports decides.
+struct stop_runs {
+  std::uint64_t ticket = 0;
+  stop_mode how = stop_mode::stop;
+};
+
+/// A run that succeeded.
+struct run_result {
+  /// What was recorded for the successor: finished or retired.
+  exit_mode exit = exit_mode::none;
+
+  /// The fencing number of the run.
+  std::int64_t number = 0;
+};
+
+/// Runs work once per call; any number of calls at a time.
+using runner_actor = typed_actor<
+  // what acquire_request answers; or else what the work reported; fenced and
+  // lease_window_exhausted if the lease was lost; the error of the final
+  // checkpoint or release if the work itself succeeded
+  caf::result<run_result>(run_work),
+  // never fails
+  caf::result<void>(stop_runs)>;
+
+/// Takes part in the election of `name` once: leads, if the lease is free,
+/// until the work has ended.
+struct elect {
+  std::string name;
+
+  /// As in acquire_request.
+  bool wait = false;
+  duration poll{0};
+  duration timeout{0};
+
+  /// Chosen by the caller to name this call in resign; 0 = not named.
+  std::uint64_t ticket = 0;
+};
+
+/// Ends the elections with this ticket, all if it is 0, and all pauses.
+struct resign {
+  std::uint64_t ticket = 0;
+  stop_mode how = stop_mode::stop;
+};
+
+/// Leads once per call. Answers late on purpose, so that a loop of calls does
+/// not burn the store: after `idle` if somebody else leads, after `backoff` in
+/// all other cases but fenced.
+using leader_actor = typed_actor<
+  // as run_work
+  caf::result<run_result>(elect),
+  // never fails
+  caf::result<void>(resign)>;
 
 /// Runs the pool. Answered when all slots have ended or the pool was stopped.
 struct run_pool {};
@@ -233,10 +325,34 @@ struct pool_result {
   std::uint32_t dead = 0;
 };
 
-/// Drains: no more work is taken, running work is asked to stop, its state is
-/// stored and its lease released as abandoned. `now` skips the grace.
+/// Takes no more work and ends what runs, as `how` says. State is stored and
+/// leases are released; run_pool is answered when all of that is done.
 struct stop_pool {
-  bool now = false;
+  stop_mode how = stop_mode::stop;
+};
+
+/// Adds units of work; of a running pool they start at once. A unit that is
+/// just being removed starts when that is done.
+struct add_work {
+  std::vector<std::string> work_ids;
+};
+
+/// Takes units of work out of the pool and ends them as `how` says. Answered
+/// when they have ended. Does not disturb the others. A pool whose units were
+/// all removed goes on running, for others may be added.
+struct remove_work {
+  std::vector<std::string> work_ids;
+  stop_mode how = stop_mode::stop;
+};
+
+/// The units of an add_work are in.
+struct added_work {
+  std::uint32_t count = 0;
+};
+
+/// The units of a remove_work have ended.
+struct removed_work {
+  std::uint32_t count = 0;
 };
 
 struct get_active_slots {};
@@ -251,7 +367,12 @@ using pool_actor = typed_actor<
   // pool_all_slots_dead; pool_running if it runs already
   caf::result<pool_result>(run_pool),
   // never fails; harmless if it does not run
-  caf::result<void>(stop_pool), caf::result<active_slots>(get_active_slots)>;
+  caf::result<void>(stop_pool), caf::result<active_slots>(get_active_slots),
+  // pool_empty_work_ids, pool_empty_work_id, pool_duplicate_work_id (stands
+  // there twice, or in the pool already): then none is added
+  caf::result<added_work>(add_work),
+  // invalid_argument if one is not in the pool: then none is removed
+  caf::result<removed_work>(remove_work)>;
 
 struct assignment;
 
@@ -337,6 +458,28 @@ struct slot_sleeps {
 /// POOL to SLOT: your pause is over.
 struct slot_wake {};
 
+/// RUNNER to SLOT: one run, then end.
+struct run_once {
+  run_work call;
+};
+
+/// How a single run ended.
+struct run_report {
+  /// Empty if the lease was not granted.
+  token tok;
+
+  /// none = success.
+  ec code = ec::none;
+  ec also = ec::none;
+  std::string detail;
+
+  /// The exit that was stored, none if none was.
+  exit_mode recorded = exit_mode::none;
+
+  /// fenced or lease_window_exhausted if the lease was lost, else none.
+  ec lost = ec::none;
+};
+
 } // namespace leasehold::internal
 
 #ifndef LEASEHOLD_FIRST_TYPE_ID
@@ -376,10 +519,20 @@ CAF_BEGIN_TYPE_ID_BLOCK(leasehold, LEASEHOLD_FIRST_TYPE_ID)
   CAF_ADD_TYPE_ID(leasehold, (leasehold::keep))
   CAF_ADD_TYPE_ID(leasehold, (leasehold::drop))
   CAF_ADD_TYPE_ID(leasehold, (leasehold::work_result))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::stop_mode))
   CAF_ADD_TYPE_ID(leasehold, (leasehold::slot_stop))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::run_work))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::stop_runs))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::run_result))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::elect))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::resign))
   CAF_ADD_TYPE_ID(leasehold, (leasehold::run_pool))
   CAF_ADD_TYPE_ID(leasehold, (leasehold::pool_result))
   CAF_ADD_TYPE_ID(leasehold, (leasehold::stop_pool))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::add_work))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::remove_work))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::added_work))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::removed_work))
   CAF_ADD_TYPE_ID(leasehold, (leasehold::get_active_slots))
   CAF_ADD_TYPE_ID(leasehold, (leasehold::active_slots))
   CAF_ADD_TYPE_ID(leasehold, (leasehold::internal::flush))
@@ -391,6 +544,8 @@ CAF_BEGIN_TYPE_ID_BLOCK(leasehold, LEASEHOLD_FIRST_TYPE_ID)
   CAF_ADD_TYPE_ID(leasehold, (leasehold::internal::slot_is))
   CAF_ADD_TYPE_ID(leasehold, (leasehold::internal::slot_sleeps))
   CAF_ADD_TYPE_ID(leasehold, (leasehold::internal::slot_wake))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::internal::run_once))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::internal::run_report))
   CAF_ADD_TYPE_ID(leasehold, (leasehold::sweep_now))
   CAF_ADD_TYPE_ID(leasehold, (leasehold::swept))
   CAF_ADD_TYPE_ID(leasehold, (leasehold::backend_actor))
@@ -398,6 +553,8 @@ CAF_BEGIN_TYPE_ID_BLOCK(leasehold, LEASEHOLD_FIRST_TYPE_ID)
   CAF_ADD_TYPE_ID(leasehold, (leasehold::lease_actor))
   CAF_ADD_TYPE_ID(leasehold, (leasehold::renewal_actor))
   CAF_ADD_TYPE_ID(leasehold, (leasehold::slot_actor))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::runner_actor))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::leader_actor))
   CAF_ADD_TYPE_ID(leasehold, (leasehold::pool_actor))
   CAF_ADD_TYPE_ID(leasehold, (leasehold::vacuum_actor))
 CAF_END_TYPE_ID_BLOCK(leasehold)
@@ -506,13 +663,15 @@ auto inspect(Inspector& f, get_token& x) {
 template <class Inspector>
 auto inspect(Inspector& f, acquire_request& x) {
   return fields(f, x, field("work_id", x.work_id), field("wait", x.wait),
-                field("poll", x.poll), field("timeout", x.timeout),
-                field("managed", x.managed), field("ticket", x.ticket));
+                field("poll", x.poll), field("spread", x.spread),
+                field("timeout", x.timeout), field("managed", x.managed),
+                field("ticket", x.ticket));
 }
 
 template <class Inspector>
 auto inspect(Inspector& f, cancel_acquire& x) {
-  return fields(f, x, field("ticket", x.ticket));
+  return fields(f, x, field("ticket", x.ticket),
+                field("after_attempt", x.after_attempt));
 }
 
 template <class Inspector>
@@ -569,7 +728,36 @@ auto inspect(Inspector& f, work_result& x) {
 
 template <class Inspector>
 auto inspect(Inspector& f, slot_stop& x) {
-  return fields(f, x, field("now", x.now));
+  return fields(f, x, field("how", x.how));
+}
+
+template <class Inspector>
+auto inspect(Inspector& f, run_work& x) {
+  return fields(f, x, field("work_id", x.work_id), field("wait", x.wait),
+                field("poll", x.poll), field("timeout", x.timeout),
+                field("ticket", x.ticket));
+}
+
+template <class Inspector>
+auto inspect(Inspector& f, stop_runs& x) {
+  return fields(f, x, field("ticket", x.ticket), field("how", x.how));
+}
+
+template <class Inspector>
+auto inspect(Inspector& f, run_result& x) {
+  return fields(f, x, field("exit", x.exit), field("number", x.number));
+}
+
+template <class Inspector>
+auto inspect(Inspector& f, elect& x) {
+  return fields(f, x, field("name", x.name), field("wait", x.wait),
+                field("poll", x.poll), field("timeout", x.timeout),
+                field("ticket", x.ticket));
+}
+
+template <class Inspector>
+auto inspect(Inspector& f, resign& x) {
+  return fields(f, x, field("ticket", x.ticket), field("how", x.how));
 }
 
 template <class Inspector>
@@ -584,7 +772,27 @@ auto inspect(Inspector& f, pool_result& x) {
 
 template <class Inspector>
 auto inspect(Inspector& f, stop_pool& x) {
-  return fields(f, x, field("now", x.now));
+  return fields(f, x, field("how", x.how));
+}
+
+template <class Inspector>
+auto inspect(Inspector& f, add_work& x) {
+  return fields(f, x, field("work_ids", x.work_ids));
+}
+
+template <class Inspector>
+auto inspect(Inspector& f, remove_work& x) {
+  return fields(f, x, field("work_ids", x.work_ids), field("how", x.how));
+}
+
+template <class Inspector>
+auto inspect(Inspector& f, added_work& x) {
+  return fields(f, x, field("count", x.count));
+}
+
+template <class Inspector>
+auto inspect(Inspector& f, removed_work& x) {
+  return fields(f, x, field("count", x.count));
 }
 
 template <class Inspector>
@@ -648,6 +856,18 @@ auto inspect(Inspector& f, slot_sleeps& x) {
 template <class Inspector>
 auto inspect(Inspector& f, slot_wake& x) {
   return fields(f, x);
+}
+
+template <class Inspector>
+auto inspect(Inspector& f, run_once& x) {
+  return fields(f, x, field("call", x.call));
+}
+
+template <class Inspector>
+auto inspect(Inspector& f, run_report& x) {
+  return fields(f, x, field("tok", x.tok), field("code", x.code),
+                field("also", x.also), field("detail", x.detail),
+                field("recorded", x.recorded), field("lost", x.lost));
 }
 
 } // namespace internal

@@ -7,7 +7,9 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace leasehold {
@@ -16,7 +18,7 @@ namespace leasehold {
 struct pool_options {
   lease_actor lease;
 
-  /// At least one, no two equal.
+  /// At least one, no two equal. More can be added, and any removed, later.
   std::vector<std::string> work_ids;
 
   worker_factory work;
@@ -40,15 +42,15 @@ caf::error check(const pool_options& options);
 
 namespace internal {
 
-using pool_impl
-  = typed_actor<caf::result<pool_result>(run_pool),
-                caf::result<void>(stop_pool),
-                caf::result<active_slots>(get_active_slots),
-                // From SLOTs.
-                caf::result<void>(slot_wants), caf::result<void>(slot_is),
-                caf::result<void>(slot_sleeps),
-                // To itself: look whose pause is over.
-                caf::result<void>(wake)>;
+using pool_impl = typed_actor<
+  caf::result<pool_result>(run_pool), caf::result<void>(stop_pool),
+  caf::result<active_slots>(get_active_slots),
+  caf::result<added_work>(add_work), caf::result<removed_work>(remove_work),
+  // From SLOTs.
+  caf::result<void>(slot_wants), caf::result<void>(slot_is),
+  caf::result<void>(slot_sleeps),
+  // To itself: look whose pause is over.
+  caf::result<void>(wake)>;
 
 /// See pool_actor. Hands out permits (max_held), keeps the pauses of all slots
 /// behind one timer, and counts how slots end. If it ends before them, they
@@ -65,11 +67,37 @@ protected:
   void on_exit() override;
 
 private:
+  /// A call to remove_work that is not answered yet.
+  struct removal {
+    caf::typed_response_promise<removed_work> promise;
+    removed_work count;
+    std::size_t missing = 0;
+  };
+
+  /// A unit of work. Its index stays the same while it is in the pool.
   struct member {
+    std::string work_id;
     slot_impl actor;
     slot_phase phase = slot_phase::idle;
     bool permit = false;
+    /// Not empty while it is being removed.
+    std::vector<std::shared_ptr<removal>> leaving;
+    /// It was added again before its removal had ended.
+    bool returns = false;
   };
+
+  void run(caf::typed_response_promise<pool_result> promise);
+
+  void stop(stop_mode how);
+
+  caf::error add(const std::vector<std::string>& work_ids);
+
+  void put(const std::string& work_id);
+
+  caf::result<removed_work> remove(const remove_work& request);
+
+  /// Makes room for another member.
+  void erase(std::uint32_t index);
 
   void start_slot(std::uint32_t index);
 
@@ -77,13 +105,17 @@ private:
 
   void on_slot_down(std::uint32_t index);
 
+  static bool has_ended(const member& x);
+
   void finish_if_all_ended();
 
-  std::vector<std::string> work_ids_;
   std::uint32_t max_held_;
   std::shared_ptr<const slot_options> shared_;
   watches watches_;
   std::vector<member> members_;
+  std::unordered_map<std::string, std::uint32_t> index_of_;
+  /// Members without a work ID.
+  std::vector<std::uint32_t> vacant_;
   /// Indexes of slots that wait for a permit, in order.
   std::deque<std::uint32_t> queue_;
   std::uint32_t permits_out_ = 0;

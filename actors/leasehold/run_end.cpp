@@ -64,6 +64,10 @@ ec after_release(const run_plan& plan, ec got) {
   return plan.result == ec::none ? got : plan.result;
 }
 
+bool is_loss(ec code) {
+  return code == ec::fenced || code == ec::lease_window_exhausted;
+}
+
 exit_mode unused_exit(exit_mode found) {
   return is_declarable(found) ? found : exit_mode::abandoned;
 }

@@ -46,6 +46,9 @@ run_plan after_checkpoint(run_plan plan, ec got);
 /// The result after the release was answered with `got`.
 ec after_release(const run_plan& plan, ec got);
 
+/// Whether `code` says that the lease itself was lost.
+bool is_loss(ec code);
+
 /// What to declare for a lease that was granted but not used: the exit that was
 /// found, so that work that was finished or retired does not read as a partial
 /// run; abandoned if that cannot be declared.

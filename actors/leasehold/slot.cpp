@@ -14,13 +14,6 @@ namespace {
 using std::chrono::duration_cast;
 using namespace std::chrono_literals;
 
-// However long a LEASE may wait for its store. It knows of this limit, so a
-// grant that comes later is given back and not kept for nobody.
-constexpr auto acquire_limit = 2min;
-
-// Beyond that; only bounds a LEASE that died.
-constexpr auto answer_limit = acquire_limit + 10s;
-
 // Between the wish to stop and the kill a worker that stops on time must not
 // be raced.
 constexpr duration kill_slack = 500ms;
@@ -39,6 +32,18 @@ work_result result_of(const caf::error& reason) {
 
 } // namespace
 
+slot_timing completed(slot_timing timing) {
+  auto fill = [](duration& x, duration standard) {
+    x = x <= duration::zero() ? standard : std::min(x, max_duration);
+  };
+  fill(timing.idle, 1s);
+  fill(timing.rerun, 1s);
+  fill(timing.backoff, 1s);
+  fill(timing.cleanup, 5s);
+  timing.grace = std::clamp(timing.grace, duration::zero(), max_duration);
+  return timing;
+}
+
 slot::slot(caf::actor_config& cfg, std::string work_id, std::uint32_t index,
            slot_keeper pool, std::shared_ptr<const slot_options> options)
   : slot_impl::base(cfg), work_id_(std::move(work_id)), index_(index),
@@ -51,25 +56,14 @@ const char* slot::name() const {
 }
 
 slot::behavior_type slot::make_behavior() {
-  post(this, slot_wants{index_}).send(pool_);
+  if (pool_)
+    post(this, slot_wants{index_}).send(pool_);
   return {
     [this](work_result& result) {
       if (run_ && !run_->result)
         run_->result = std::move(result);
     },
-    [this](const slot_stop& request) {
-      stopping_ = true;
-      if (run_ && run_->worker) {
-        // Not a kill: a worker that owns more than itself, a child process say,
-        // must have ended all of it before the lease is released.
-        if (request.now)
-          ask_worker(fail(ec::cancelled, "stopped at once"), duration::zero());
-        else
-          ask_worker(caf::exit_reason::user_shutdown, options_->timing.grace);
-      } else if (!run_ && !acquiring_) {
-        end(slot_phase::stopped);
-      }
-    },
+    [this](const slot_stop& request) { stop(request.how); },
     [this](const slot_go&) {
       if (!stopping_ && !run_ && !acquiring_)
         acquire();
@@ -77,6 +71,14 @@ slot::behavior_type slot::make_behavior() {
     [this](const slot_wake&) {
       if (!stopping_ && !run_ && !acquiring_)
         post(this, slot_wants{index_}).send(pool_);
+    },
+    [this](run_once& request) -> caf::result<run_report> {
+      single_ = std::make_unique<single_run>();
+      single_->call = std::move(request.call);
+      single_->promise = make_response_promise<run_report>();
+      auto promise = single_->promise;
+      acquire();
+      return promise;
     },
     [this](const wake&) {
       if (run_ && run_->escalate_at && clock().now() >= *run_->escalate_at)
@@ -95,17 +97,51 @@ void slot::on_exit() {
       caf::anon_send_exit(run_->worker, caf::exit_reason::user_shutdown);
   }
   run_.reset();
+  if (single_)
+    single_->promise.deliver(
+      fail(ec::work_threw, "its slot ended by an error"));
+  single_.reset();
   pool_ = nullptr;
+}
+
+void slot::stop(stop_mode how) {
+  stopping_ = true;
+  if (run_ && run_->worker) {
+    // Not a kill: a worker that owns more than itself, a child process say,
+    // must have ended all of it before the lease is released.
+    if (how == stop_mode::now)
+      ask_worker(fail(ec::cancelled, "stopped at once"), duration::zero());
+    else if (how == stop_mode::stop)
+      ask_worker(caf::exit_reason::user_shutdown, options_->timing.grace);
+  } else if (acquiring_) {
+    // A grant that is on its way is given back here, before we end: nobody
+    // would after us.
+    post(this, cancel_acquire{ticket_, true}).send(options_->lease);
+  } else if (!run_) {
+    end(slot_phase::stopped);
+  }
 }
 
 void slot::acquire() {
   acquiring_ = true;
   tell(slot_phase::acquiring, true);
+  ticket_ = options_->random->next() | 1;
   acquire_request request;
   request.work_id = work_id_;
-  request.timeout = acquire_limit;
+  request.ticket = ticket_;
+  if (single_) {
+    request.wait = single_->call.wait;
+    request.poll = single_->call.poll;
+    request.timeout = single_->call.timeout;
+  } else {
+    request.wait = options_->wait;
+    request.poll = options_->timing.idle;
+    request.spread = request.poll / 5;
+  }
+  // No timeout: a LEASE answers each call, also when it ends, and one that
+  // waits for a lease may wait for days.
   post(this, std::move(request))
-    .request(options_->lease, answer_limit)
+    .request(options_->lease, caf::infinite)
     .then(
       [this](grant& won) {
         acquiring_ = false;
@@ -113,19 +149,29 @@ void slot::acquire() {
       },
       [this](const caf::error& err) {
         acquiring_ = false;
-        auto code = code_of(err);
-        if (stopping_) {
-          end(slot_phase::stopped);
-        } else if (code == ec::lease_held) {
-          sleep(slot_phase::idle,
-                jittered(options_->timing.idle, options_->random->fraction()));
-        } else {
-          auto pause = options_->timing.backoff;
-          options_->observer->on_slot_backoff(work_id_, token{}, code,
-                                              detail_of(err), pause);
-          sleep(slot_phase::backoff, pause);
-        }
+        on_refusal(err);
       });
+}
+
+void slot::on_refusal(const caf::error& why) {
+  auto code = code_of(why);
+  if (single_) {
+    run_report none;
+    none.code = code;
+    none.also = also_of(why);
+    none.detail = detail_of(why);
+    report(std::move(none));
+  } else if (stopping_) {
+    end(slot_phase::stopped);
+  } else if (code == ec::lease_held) {
+    sleep(slot_phase::idle,
+          jittered(options_->timing.idle, options_->random->fraction()));
+  } else {
+    auto pause = options_->timing.backoff;
+    options_->observer->on_slot_backoff(work_id_, token{}, code, detail_of(why),
+                                        pause);
+    sleep(slot_phase::backoff, pause);
+  }
 }
 
 void slot::begin(grant& won) {
@@ -174,8 +220,8 @@ void slot::on_hold_down(const caf::error& reason) {
   if (code == ec::none)
     return; // We stopped it ourselves.
   // Anything but a lease code means that the LEASE itself ended.
-  auto is_loss = code == ec::fenced || code == ec::lease_window_exhausted;
-  run_->lost = is_loss ? code : ec::cancelled;
+  run_->lost = is_loss(code) ? code : ec::cancelled;
+  run_->lost_also = also_of(reason);
   run_->lost_detail = detail_of(reason);
   if (run_->worker) {
     auto left = duration_cast<duration>(run_->held.window->until_end());
@@ -224,8 +270,14 @@ void slot::escalate() {
   // alive from here on; in a shutdown nobody waits for it.
   post(this, stop_request{run_->held.tok}).send(options_->lease);
   if (stopping_) {
+    auto tok = run_->held.tok;
     run_.reset();
-    end(slot_phase::stopped);
+    if (single_)
+      report({tok, ec::cancelled, ec::none,
+              "the work did not end in its time and was left alone",
+              exit_mode::none, ec::none});
+    else
+      end(slot_phase::stopped);
   }
 }
 
@@ -298,6 +350,12 @@ void slot::release() {
 void slot::settle(ec result) {
   auto ended = std::move(run_);
   auto& tok = ended->held.tok;
+  if (single_) {
+    auto lost = result == ec::fenced ? result : ended->lost;
+    report({tok, result, result == ended->lost ? ended->lost_also : ec::none,
+            ended->detail, ended->recorded, is_loss(lost) ? lost : ec::none});
+    return;
+  }
   auto& timing = options_->timing;
   auto& observer = *options_->observer;
   auto step = after_run(result, ended->recorded);
@@ -336,7 +394,14 @@ void slot::end(slot_phase how) {
   quit();
 }
 
+void slot::report(run_report result) {
+  std::exchange(single_, nullptr)->promise.deliver(std::move(result));
+  end(slot_phase::stopped);
+}
+
 void slot::tell(slot_phase phase, bool permit) {
+  if (!pool_)
+    return;
   post(this, slot_is{index_, phase, permit}).send(pool_);
 }
 

@@ -15,7 +15,9 @@ namespace leasehold {
 
 /// Pauses and limits of a pool's slots. Zero or less means the default.
 struct slot_timing {
-  /// After the lease was found held by somebody else; up to 20 % longer.
+  /// After the lease was found held by somebody else; up to 20 % longer, so
+  /// that many slots ask the store together. Shorter if the store says that
+  /// the lease ends sooner.
   duration idle = std::chrono::seconds{1};
 
   /// After success; up to 20 % longer.
@@ -41,12 +43,22 @@ struct slot_options {
   slot_timing timing;
   pool_observer_ptr observer;
   random_source_ptr random;
+
+  /// Whether to leave the waiting for a lease to the LEASE, which asks the
+  /// store for all of its callers at once. Not where permits are scarce: a
+  /// slot that waits would keep one from a slot that could work.
+  bool wait = false;
 };
+
+/// Fills in defaults for what is zero or less; cuts the rest to max_duration.
+slot_timing completed(slot_timing timing);
 
 using slot_impl
   = typed_actor<caf::result<void>(work_result), caf::result<void>(slot_stop),
                 // From POOL.
                 caf::result<void>(slot_go), caf::result<void>(slot_wake),
+                // From RUNNER.
+                caf::result<run_report>(run_once),
                 // To itself: a grace is over.
                 caf::result<void>(wake)>;
 
@@ -56,7 +68,8 @@ using slot_keeper
                 caf::result<void>(slot_sleeps)>;
 
 /// One work ID of a pool: acquire, start the worker, watch it and the HOLD,
-/// store the final state, release, pause, again.
+/// store the final state, release, pause, again. For a RUNNER, without a pool,
+/// all of that once.
 ///
 ///     idle -go-> acquiring -granted-> running -worker down-> stopping -+
 ///      ^  ^          |                                                 |
@@ -81,6 +94,12 @@ protected:
 private:
   using time_point = caf::actor_clock::time_point;
 
+  /// What a RUNNER waits for.
+  struct single_run {
+    run_work call;
+    caf::typed_response_promise<run_report> promise;
+  };
+
   /// From the grant to the end of the release.
   struct run {
     grant held;
@@ -91,6 +110,7 @@ private:
     bool unused = false;
     /// Why the HOLD ended before the worker did.
     ec lost = ec::none;
+    ec lost_also = ec::none;
     std::string lost_detail;
     /// When the next, harsher, step against the worker is due.
     std::optional<time_point> escalate_at;
@@ -103,7 +123,11 @@ private:
     time_point cleanup_end;
   };
 
+  void stop(stop_mode how);
+
   void acquire();
+
+  void on_refusal(const caf::error& why);
 
   void begin(grant& won);
 
@@ -132,6 +156,9 @@ private:
 
   void end(slot_phase how);
 
+  /// Answers the RUNNER, and ends.
+  void report(run_report result);
+
   void tell(slot_phase phase, bool permit);
 
   std::string work_id_;
@@ -140,6 +167,10 @@ private:
   std::shared_ptr<const slot_options> options_;
   watches watches_;
   std::unique_ptr<run> run_;
+  /// Null in a pool.
+  std::unique_ptr<single_run> single_;
+  /// Names the acquire that is on its way, to cancel it.
+  std::uint64_t ticket_ = 0;
   bool acquiring_ = false;
   bool stopping_ = false;
   bool ended_ = false;

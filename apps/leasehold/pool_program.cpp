@@ -174,7 +174,7 @@ public:
 
   void stop(bool now) {
     for (auto& pool : pools_)
-      post_anon(pool, stop_pool{now});
+      post_anon(pool, stop_pool{now ? stop_mode::now : stop_mode::stop});
   }
 
   bool failed() const {

@@ -1,177 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "leasehold/pool.hpp"
 
-#include "support/lease_world.hpp"
+#include "support/pool_world.hpp"
 
 #include <boost/test/unit_test.hpp>
-
-#include <functional>
-#include <map>
 
 using namespace leasehold;
 using namespace std::chrono_literals;
 
+using leasehold::test::puppet;
+
 namespace {
 
-/// A worker that does what the test tells it.
-class puppet : public caf::event_based_actor {
-public:
-  using on_stop = std::function<void(puppet*)>;
-
-  puppet(caf::actor_config& cfg, assignment job, on_stop stop)
-    : caf::event_based_actor(cfg), job_(std::move(job)),
-      stop_(std::move(stop)) {
-    end_with(this, job_.hold);
-  }
-
-  void end(work_result result) {
-    finish(this, job_, std::move(result));
-  }
-
-protected:
-  caf::behavior make_behavior() override {
-    return exit_aware(
-      this,
-      [this](caf::exit_msg& msg) {
-        if (stop_)
-          stop_(this);
-        else
-          quit(std::move(msg.reason));
-      },
-      [this](work_result& x) { end(std::move(x)); },
-      [this](const std::string& what) {
-        if (what == "throw")
-          throw std::runtime_error("boom");
-        post(this, checkpoint_request{job_.tok, what})
-          .request(job_.lease, 1min)
-          .then([](const confirmation&) {}, [](const caf::error&) {});
-      },
-      [this](ec code) { quit(code); });
-  }
-
-  void on_exit() override {
-    job_ = assignment{};
-  }
-
-private:
-  assignment job_;
-  on_stop stop_;
-};
-
-class recording_pool_observer : public pool_observer {
-public:
-  std::vector<std::string> events;
-
-  void on_slot_acquired(const token& tok, const prior&) override {
-    events.push_back("acquired " + tok.work_id());
-  }
-
-  void on_slot_lost(const token& tok, ec cause, std::string_view) override {
-    events.push_back("lost " + tok.work_id() + " " + to_string(cause));
-  }
-
-  void on_slot_backoff(std::string_view work_id, const token&, ec cause,
-                       std::string_view, duration pause) override {
-    events.push_back("backoff " + std::string{work_id} + " " + to_string(cause)
-                     + " " + format_duration(pause));
-  }
-
-  void on_slot_released(const token& tok, exit_mode mode) override {
-    events.push_back("released " + tok.work_id() + " " + to_string(mode));
-  }
-
-  void on_slot_retired(const token& tok) override {
-    events.push_back("retired " + tok.work_id());
-  }
-
-  void on_slot_dead(std::string_view work_id, ec cause,
-                    std::string_view) override {
-    events.push_back("dead " + std::string{work_id} + " " + to_string(cause));
-  }
-
-  void on_slot_stuck(const token& tok, duration) override {
-    events.push_back("stuck " + tok.work_id());
-  }
-};
-
-struct fixture : test::lease_world {
-  lease_actor a = node("node-a");
-  std::shared_ptr<recording_pool_observer> log
-    = std::make_shared<recording_pool_observer>();
-  std::map<std::string, caf::actor> workers;
-  std::map<std::string, assignment> jobs;
-  int starts = 0;
-  puppet::on_stop on_stop;
-
-  ~fixture() {
-    jobs.clear();
-    workers.clear();
-  }
-
-  pool_options options_for_pool(std::vector<std::string> ids) {
-    pool_options options;
-    options.lease = a;
-    options.work_ids = std::move(ids);
-    options.work = [this](caf::actor_system& system, assignment job) {
-      ++starts;
-      auto id = job.tok.work_id();
-      jobs[id] = job;
-      auto worker
-        = track(caf::actor{system.spawn<puppet>(std::move(job), on_stop)});
-      workers[id] = worker;
-      return worker;
-    };
-    options.observer = log;
-    options.random = seeded_random(1);
-    return options;
-  }
-
-  struct outcome_of_run {
-    std::optional<pool_result> result;
-    caf::error failed;
-    bool ended = false;
-  };
-
-  std::shared_ptr<outcome_of_run> run_it(const pool_actor& pool) {
-    auto out = std::make_shared<outcome_of_run>();
-    spawn_fn([out, pool](caf::event_based_actor* me) {
-      post(me, run_pool{})
-        .request(pool, 10000h)
-        .then(
-          [out](const pool_result& x) {
-            out->result = x;
-            out->ended = true;
-          },
-          [out](caf::error& err) {
-            out->failed = std::move(err);
-            out->ended = true;
-          });
-      return caf::behavior{[](int) {}};
-    });
-    run();
-    return out;
-  }
-
-  pool_actor make(pool_options options) {
-    auto got = spawn_pool(sys, std::move(options));
-    BOOST_TEST_REQUIRE(static_cast<bool>(got));
-    return track(*got);
-  }
-
-  void tell(const std::string& work_id, work_result x) {
-    post_anon(workers.at(work_id), std::move(x));
-    run();
-  }
-
-  bool logged(const std::string& event) {
-    return std::find(log->events.begin(), log->events.end(), event)
-           != log->events.end();
-  }
-
-  std::vector<std::string> active(const pool_actor& pool) {
-    return ask<active_slots>(pool, get_active_slots{}).work_ids;
-  }
-};
+using fixture = test::pool_world;
 
 } // namespace
 
@@ -379,7 +220,7 @@ BOOST_AUTO_TEST_CASE(a_factory_may_throw_anything) {
   BOOST_TEST(logged("backoff w work_threw 1s"));
 }
 
-BOOST_AUTO_TEST_CASE(a_grant_that_came_too_late_for_its_slot_is_given_back) {
+BOOST_AUTO_TEST_CASE(a_grant_that_was_long_on_its_way_is_not_lost) {
   auto slow = options_for("node-b");
   slow.ttl = 1h;
   slow.store_timeout = 10min;
@@ -387,9 +228,8 @@ BOOST_AUTO_TEST_CASE(a_grant_that_came_too_late_for_its_slot_is_given_back) {
   options.lease = spawn_lease(slow);
   script->during = [this] { advance(3min); };
   run_it(make(options));
-  BOOST_TEST(logged("backoff w deadline_exceeded 1s"));
-  advance(5s);
   BOOST_TEST(starts == 1);
+  BOOST_TEST(log->events.size() == 1u);
 }
 
 BOOST_AUTO_TEST_CASE(a_factory_without_a_worker_is_work_that_threw) {
@@ -401,11 +241,11 @@ BOOST_AUTO_TEST_CASE(a_factory_without_a_worker_is_work_that_threw) {
 
 // contract 197: no work ID is orphaned, whatever happens to its slot
 BOOST_AUTO_TEST_CASE(a_slot_that_failed_is_replaced_and_its_lease_lapses) {
-  struct throws_in_the_middle : recording_pool_observer {
+  struct throws_in_the_middle : test::recording_pool_observer {
     bool thrown = false;
 
     void on_slot_acquired(const token& tok, const prior& found) override {
-      recording_pool_observer::on_slot_acquired(tok, found);
+      test::recording_pool_observer::on_slot_acquired(tok, found);
       if (!std::exchange(thrown, true))
         throw std::runtime_error("a bad observer");
     }
@@ -425,7 +265,7 @@ BOOST_AUTO_TEST_CASE(stopping_at_once_does_not_release_under_a_live_worker) {
   on_stop = [](puppet*) {};
   auto pool = make(options_for_pool({"w"}));
   auto out = run_it(pool);
-  post_anon(pool, stop_pool{true});
+  post_anon(pool, stop_pool{stop_mode::now});
   advance(400ms);
   BOOST_TEST(!out->ended);
   BOOST_TEST((row_of("w")->exit == exit_mode::none));
