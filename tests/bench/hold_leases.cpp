@@ -6,10 +6,15 @@
 //
 // For example: 1,000 leases at a ttl of 10 s for ten minutes.
 //   hold_leases postgresql://user@127.0.0.1/db 1000 10 600
+// The store `memory:` shows what the actors alone cost; what its rows take is
+// measured first and taken off.
+//   hold_leases memory: 100000 30 300
+#include "leasehold/backend/memory.hpp"
 #include "leasehold/backend/open.hpp"
 #include "leasehold/backend_actor.hpp"
 #include "leasehold/lease_actor.hpp"
 
+#include <malloc.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -18,6 +23,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -75,6 +81,24 @@ long resident_kib() {
   return resident * (sysconf(_SC_PAGESIZE) / 1024);
 }
 
+std::string work_id_of(long i) {
+  return "bench/orders-2026/shard-" + std::to_string(i);
+}
+
+/// What a row of the memory store takes.
+double row_kib(long leases, const std::string& holder_id) {
+  malloc_trim(0);
+  auto before = resident_kib();
+  backend::memory_store store;
+  for (long i = 0; i < leases; ++i) {
+    auto op = backend::operation::acquire(work_id_of(i), holder_id,
+                                          std::chrono::hours{1});
+    store.execute({&op, 1});
+  }
+  return static_cast<double>(resident_kib() - before)
+         / static_cast<double>(leases);
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -85,27 +109,40 @@ int main(int argc, char** argv) {
   auto leases = std::atol(argv[2]);
   auto ttl = std::chrono::seconds{std::atol(argv[3])};
   auto run = std::chrono::seconds{std::atol(argv[4])};
-  auto parsed = backend::store_source::parse(argv[1]);
-  if (auto* bad = std::get_if<backend::failure>(&parsed)) {
-    std::fprintf(stderr, "%s\n", bad->detail.c_str());
-    return 78;
-  }
-  auto& source = std::get<backend::store_source>(parsed);
-  if (auto got = source.apply_schema(); !got.ok()) {
-    std::fprintf(stderr, "%s\n", got.detail.c_str());
-    return 69;
+  auto holder_id = "hold_leases:" + std::to_string(getpid());
+  auto in_memory = std::string{argv[1]} == "memory:";
+  std::optional<backend::store_source> source;
+  auto of_row = 0.0;
+  if (in_memory) {
+    of_row = row_kib(leases, holder_id);
+  } else {
+    auto parsed = backend::store_source::parse(argv[1]);
+    if (auto* bad = std::get_if<backend::failure>(&parsed)) {
+      std::fprintf(stderr, "%s\n", bad->detail.c_str());
+      return 78;
+    }
+    source = std::get<backend::store_source>(std::move(parsed));
+    if (auto got = source->apply_schema(); !got.ok()) {
+      std::fprintf(stderr, "%s\n", got.detail.c_str());
+      return 69;
+    }
   }
   config_base<caf::id_block::leasehold> cfg;
   if (auto err = cfg.apply({"caf.scheduler.policy=sharing"}))
     return 70;
   caf::actor_system sys{cfg};
-  auto store = source.single_writer() ? spawn_backend(sys, source.open())
-                                      : spawn_backends(
-                                        sys, [&] { return source.open(); }, 2);
+  backend_actor store;
+  if (in_memory)
+    store = spawn_backend(sys, std::make_unique<backend::memory_store>());
+  else if (source->single_writer())
+    store = spawn_backend(sys, source->open());
+  else
+    store = spawn_backends(
+      sys, [&] { return source->open(); }, 2);
   auto counts = std::make_shared<tally>();
   counts->quarter = ttl / 4;
   lease_options options;
-  options.holder_id = "hold_leases:" + std::to_string(getpid());
+  options.holder_id = holder_id;
   options.ttl = ttl;
   options.observer = counts;
   auto lease = spawn_lease(sys, store, options);
@@ -113,6 +150,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "%s\n", render(lease.error()).c_str());
     return 70;
   }
+  malloc_trim(0);
   auto before_kib = resident_kib();
   long granted = 0;
   long refused = 0;
@@ -120,7 +158,7 @@ int main(int argc, char** argv) {
     caf::scoped_actor self{sys};
     for (long i = 0; i < leases; ++i) {
       acquire_request request;
-      request.work_id = "bench-" + std::to_string(i);
+      request.work_id = work_id_of(i);
       post(self, request).send(*lease);
     }
     self->receive_while([&] { return granted + refused < leases; })(
@@ -143,10 +181,14 @@ int main(int argc, char** argv) {
                       : 100.0 * static_cast<double>(counts->early.load())
                           / static_cast<double>(ok),
               static_cast<double>(counts->tightest_us.load()) / 1e6);
-  std::printf("cores %.3f, memory %ld KiB (%.2f KiB a lease)\n",
-              (cpu_seconds() - cpu) / seconds, resident_kib(),
-              static_cast<double>(resident_kib() - before_kib)
-                / static_cast<double>(leases));
+  malloc_trim(0);
+  auto of_lease = static_cast<double>(resident_kib() - before_kib)
+                  / static_cast<double>(leases);
+  std::printf("cores %.3f, memory %ld KiB, %.2f KiB a lease",
+              (cpu_seconds() - cpu) / seconds, resident_kib(), of_lease);
+  if (in_memory)
+    std::printf(", of which %.2f KiB are the store's row", of_row);
+  std::printf("\n");
   caf::anon_send_exit(*lease, caf::exit_reason::user_shutdown);
   caf::anon_send_exit(store, caf::exit_reason::user_shutdown);
   *lease = nullptr;
