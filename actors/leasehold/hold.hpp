@@ -7,14 +7,14 @@ namespace leasehold::internal {
 
 /// See hold_actor. Has no timer and sends nothing: its LEASE or RENEWAL ends it
 /// by an exit message, whose reason becomes its own.
-class hold : public hold_actor::base {
+class hold : public passive_actor<get_token, token> {
 public:
   hold(caf::actor_config& cfg, token tok);
 
   const char* name() const override;
 
 protected:
-  behavior_type make_behavior() override;
+  token answer() const override;
 
 private:
   token tok_;

@@ -254,7 +254,7 @@ std::optional<grant> lease::install(const acquire_request& request,
                              got.expires_us);
   x.managed = request.managed;
   x.window = std::make_shared<lease_window>(*options_.clock, until);
-  x.hold = hold_actor{spawn<hold>(x.tok)};
+  x.hold = make_passive<hold, hold_actor>(system(), x.tok);
   // First to monitor, hence last to hear: see held::after_down.
   watches_.add(this, x.hold, [this, tok = x.tok](const caf::error&) {
     auto* entry = find(tok);

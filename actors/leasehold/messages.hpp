@@ -563,11 +563,24 @@ namespace leasehold {
 
 template <class Inspector>
 auto inspect(Inspector& f, token& x) {
-  using access = internal::token_access;
-  return fields(f, x, field("work_id", access::work_id(x)),
-                field("holder_id", access::holder_id(x)),
-                field("number", access::number(x)),
-                field("expires_us", access::expires_us(x)));
+  auto work_id = x.work_id();
+  auto holder_id = x.holder_id();
+  auto number = x.number();
+  auto expires_us = x.expires_us();
+  auto look = [&] {
+    return fields(f, x, field("work_id", work_id),
+                  field("holder_id", holder_id), field("number", number),
+                  field("expires_us", expires_us));
+  };
+  // Others may look at `x` while it is only read.
+  if constexpr (is_loading<Inspector>) {
+    auto result = look();
+    x = internal::token_access::make(std::move(work_id), std::move(holder_id),
+                                     number, expires_us);
+    return result;
+  } else {
+    return look();
+  }
 }
 
 template <class Inspector>

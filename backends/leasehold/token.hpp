@@ -4,6 +4,7 @@
 #include "leasehold/exit_mode.hpp"
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -26,11 +27,11 @@ public:
   token() = default;
 
   const std::string& work_id() const noexcept {
-    return work_id_;
+    return names().work_id;
   }
 
   const std::string& holder_id() const noexcept {
-    return holder_id_;
+    return names().holder_id;
   }
 
   /// The fencing number: above zero, and greater than that of every earlier
@@ -49,13 +50,29 @@ public:
     return number_ == 0;
   }
 
-  friend bool operator==(const token&, const token&) = default;
+  friend bool operator==(const token& x, const token& y) {
+    return x.number_ == y.number_ && x.expires_us_ == y.expires_us_
+           && x.names() == y.names();
+  }
 
 private:
   friend struct internal::token_access;
 
-  std::string work_id_;
-  std::string holder_id_;
+  struct name_pair {
+    std::string work_id;
+    std::string holder_id;
+
+    friend bool operator==(const name_pair&, const name_pair&) = default;
+  };
+
+  const name_pair& names() const noexcept {
+    static const name_pair none;
+    return names_ ? *names_ : none;
+  }
+
+  /// Shared by all copies: a process that holds 100,000 leases has several of
+  /// each token.
+  std::shared_ptr<const name_pair> names_;
   std::int64_t number_ = 0;
   std::int64_t expires_us_ = 0;
 };
@@ -87,27 +104,11 @@ struct token_access {
   static token make(std::string work_id, std::string holder_id,
                     std::int64_t number, std::int64_t expires_us) {
     token result;
-    result.work_id_ = std::move(work_id);
-    result.holder_id_ = std::move(holder_id);
+    result.names_ = std::make_shared<token::name_pair>(
+      token::name_pair{std::move(work_id), std::move(holder_id)});
     result.number_ = number;
     result.expires_us_ = expires_us;
     return result;
-  }
-
-  static std::string& work_id(token& x) {
-    return x.work_id_;
-  }
-
-  static std::string& holder_id(token& x) {
-    return x.holder_id_;
-  }
-
-  static std::int64_t& number(token& x) {
-    return x.number_;
-  }
-
-  static std::int64_t& expires_us(token& x) {
-    return x.expires_us_;
   }
 };
 
