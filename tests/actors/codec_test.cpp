@@ -73,9 +73,14 @@ void check_unreadable(const std::string& bytes) {
   BOOST_TEST(got.error().detail.find("count") == std::string::npos);
 }
 
+// Registers the types that errors are made of; the codec itself needs none.
+struct fixture {
+  config_base<caf::id_block::leasehold> cfg;
+};
+
 } // namespace
 
-BOOST_AUTO_TEST_SUITE(codec_suite)
+BOOST_FIXTURE_TEST_SUITE(codec_suite, fixture)
 
 // contract 199, 203
 BOOST_AUTO_TEST_CASE(binary_gives_back_what_it_was_given) {
