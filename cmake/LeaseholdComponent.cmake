@@ -8,19 +8,26 @@
 #
 # defines the target leasehold_actors, its alias leasehold::actors, a file set
 # of public headers whose include path is their namespace path, and installs
-# all of it. A generated check compiles each header on its own.
+# all of it. A generated check compiles each header on its own. Without sources
+# it is a library of headers.
 function(leasehold_add_component name)
   cmake_parse_arguments(arg "" "" "HEADERS;SOURCES;PUBLIC;PRIVATE" ${ARGN})
   set(target leasehold_${name})
-  add_library(${target} ${arg_SOURCES})
+  set(scope PUBLIC)
+  if(arg_SOURCES)
+    add_library(${target} ${arg_SOURCES})
+    target_link_libraries(${target}
+      PRIVATE ${arg_PRIVATE} $<BUILD_INTERFACE:leasehold_warnings>)
+  else()
+    set(scope INTERFACE)
+    add_library(${target} INTERFACE)
+  endif()
   add_library(leasehold::${name} ALIAS ${target})
-  target_sources(${target} PUBLIC FILE_SET HEADERS
+  target_sources(${target} ${scope} FILE_SET HEADERS
     BASE_DIRS "${CMAKE_CURRENT_SOURCE_DIR}"
     FILES ${arg_HEADERS})
-  target_compile_features(${target} PUBLIC cxx_std_20)
-  target_link_libraries(${target}
-    PUBLIC ${arg_PUBLIC}
-    PRIVATE ${arg_PRIVATE} $<BUILD_INTERFACE:leasehold_warnings>)
+  target_compile_features(${target} ${scope} cxx_std_20)
+  target_link_libraries(${target} ${scope} ${arg_PUBLIC})
   set_target_properties(${target} PROPERTIES
     EXPORT_NAME ${name}
     VERIFY_INTERFACE_HEADER_SETS ON

@@ -138,6 +138,15 @@ checked_optional<T> adapt(std::optional<T>& x) {
   return {x};
 }
 
+// What has no type ID has no name, either.
+template <class T>
+constexpr const char* name_of() {
+  if constexpr (requires { caf::type_name<T>::value; })
+    return caf::type_name<T>::value;
+  else
+    return "anonymous";
+}
+
 } // namespace detail
 
 /// Whether an inspector writes to what it inspects.
@@ -147,7 +156,7 @@ inline constexpr bool is_loading = Inspector::writes_state;
 template <class Inspector, class T, class... Ts>
 auto fields(Inspector& f, T&, field_t<Ts>... xs) ->
   typename Inspector::result_type {
-  return f(caf::meta::type_name(caf::type_name<T>::value),
+  return f(caf::meta::type_name(detail::name_of<T>()),
            detail::adapt(xs.value)...);
 }
 
@@ -183,6 +192,47 @@ using leasehold::inspect;
 } // namespace internal
 
 #endif
+
+// -- bytes: CAF's binary format, without an actor system ----------------------
+
+/// Differs between CAF versions that do not read each other's bytes.
+#if LEASEHOLD_CAF_017
+inline constexpr int binary_format = 0;
+#else
+inline constexpr int binary_format = 1;
+#endif
+
+/// Appends `x` to `bytes`. Returns false if it cannot be written, which is so
+/// for handles of actors.
+template <class T>
+bool to_binary(const T& x, std::string& bytes) {
+#if LEASEHOLD_CAF_017
+  caf::serializer_impl<std::string> sink{
+    static_cast<caf::execution_unit*>(nullptr), bytes};
+  return !sink(x);
+#else
+  caf::byte_buffer buf;
+  caf::binary_serializer sink{buf};
+  if (!sink.apply(x))
+    return false;
+  bytes.append(reinterpret_cast<const char*>(buf.data()), buf.size());
+  return true;
+#endif
+}
+
+/// Reads `x` from exactly these bytes. Returns false if they are too few, too
+/// many or no such value; `x` is then anything.
+template <class T>
+bool from_binary(std::string_view bytes, T& x) {
+#if LEASEHOLD_CAF_017
+  caf::binary_deserializer source{static_cast<caf::execution_unit*>(nullptr),
+                                  bytes.data(), bytes.size()};
+  return !source(x) && source.remaining() == 0;
+#else
+  caf::binary_deserializer source{bytes.data(), bytes.size()};
+  return source.apply(x) && source.remaining() == 0;
+#endif
+}
 
 // -- error codes -------------------------------------------------------------
 

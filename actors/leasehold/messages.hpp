@@ -3,14 +3,15 @@
 // Every interface of leasehold's actors, one comment per message. Errors are
 // ec codes; error.hpp says what to do about each.
 //
-// What crosses the network is the backend_actor interface alone. All other
-// messages stay inside one process: they carry windows, which only mean
+// What crosses the network is the backend_actor interface, and events. All
+// other messages stay inside one process: they carry windows, which only mean
 // something beside the clock they were made from.
 #pragma once
 
 #include "leasehold/backend/store.hpp"
 #include "leasehold/caf.hpp"
 #include "leasehold/errors.hpp"
+#include "leasehold/events.hpp"
 #include "leasehold/lease_window.hpp"
 #include "leasehold/token.hpp"
 
@@ -557,6 +558,13 @@ CAF_BEGIN_TYPE_ID_BLOCK(leasehold, LEASEHOLD_FIRST_TYPE_ID)
   CAF_ADD_TYPE_ID(leasehold, (leasehold::leader_actor))
   CAF_ADD_TYPE_ID(leasehold, (leasehold::pool_actor))
   CAF_ADD_TYPE_ID(leasehold, (leasehold::vacuum_actor))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::lease_event_kind))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::lease_event))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::slot_event_kind))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::slot_event))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::leader_event_kind))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::leader_event))
+  CAF_ADD_TYPE_ID(leasehold, (leasehold::sweep_event))
 CAF_END_TYPE_ID_BLOCK(leasehold)
 
 namespace leasehold {

@@ -26,6 +26,7 @@ int exit_code_of(ec code, ec also) noexcept {
     case ec::invalid_argument:
       return exit_code::usage;
     case ec::state_too_large:
+    case ec::state_unreadable:
     case ec::schema_missing:
       return exit_code::bad_data;
     default:

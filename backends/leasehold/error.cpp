@@ -33,6 +33,8 @@ constexpr std::array entries{
   entry{"schema_missing", "the table is missing; run `leasehold schema apply`"},
   entry{"invalid_argument", "an argument cannot be stored"},
   entry{"state_too_large", "the state is larger than the limit"},
+  entry{"state_unreadable", "the stored state is damaged, or another program "
+                            "wrote it"},
   entry{"deadline_exceeded", "the time for this call was up"},
   entry{"cancelled", "the call was cancelled"},
   entry{"config_invalid", "an option is invalid"},

@@ -50,6 +50,9 @@ enum class ec : std::uint8_t {
   invalid_argument,
   /// The state is larger than the limit. Store less, or store a reference.
   state_too_large,
+  /// The stored state is damaged, or another codec, program or version wrote
+  /// it. A retry does not cure that; a person has to look.
+  state_unreadable,
   /// The caller's time was up before the answer. The operation did not start.
   deadline_exceeded,
   /// The caller, or a shutdown, ended the operation.

@@ -93,6 +93,24 @@ BOOST_AUTO_TEST_CASE(does_not_start_what_is_already_too_late) {
   BOOST_TEST(!row_of("w").has_value());
 }
 
+// contract 56
+BOOST_AUTO_TEST_CASE(a_checkpoint_that_is_too_late_stores_nothing) {
+  auto aut = session(script);
+  send(aut, claim("w"));
+  run();
+  auto tok
+    = internal::token_access::make("w", "a", last.number, last.expires_us);
+  send(aut, {{backend::operation::checkpoint(tok, 30s, "in time")}, in(5s)});
+  run();
+  BOOST_TEST(last.ok());
+  auto before = row_of("w").value();
+  send(aut, {{backend::operation::checkpoint(tok, 30s, "too late")}, in(5s)});
+  set_time(base::now() + 6s);
+  run();
+  BOOST_TEST((last.code == ec::deadline_exceeded));
+  BOOST_TEST((row_of("w") == before));
+}
+
 // A19 of the contract's decisions: a claim that came too late is given back.
 BOOST_AUTO_TEST_CASE(gives_back_a_grant_that_came_too_late) {
   auto aut = session(script);

@@ -4,6 +4,8 @@
 // threads and real time. They wait for events, never for a time to pass.
 #include "leasehold/backend/memory.hpp"
 #include "leasehold/backend_actor.hpp"
+#include "leasehold/codec/binary.hpp"
+#include "leasehold/codec/work.hpp"
 #include "leasehold/lease_actor.hpp"
 #include "leasehold/pool.hpp"
 
@@ -87,6 +89,17 @@ struct short_leases : fixture {
   }
 };
 
+struct no_codec {
+  codec_result<std::string> encode(int) const {
+    return codec_error{ec::invalid_argument, "no"};
+  }
+
+  template <class T>
+  codec_result<T> decode(std::string_view) const {
+    return codec_error{ec::state_unreadable, "no"};
+  }
+};
+
 } // namespace
 
 BOOST_AUTO_TEST_SUITE(function_worker_suite)
@@ -105,6 +118,24 @@ BOOST_FIXTURE_TEST_CASE(a_function_stores_progress_and_its_result, fixture) {
   BOOST_TEST(!wait_for_end());
   BOOST_TEST(row().state.value() == "3");
   BOOST_TEST((row().exit == exit_mode::retired));
+}
+
+// contract 199
+BOOST_FIXTURE_TEST_CASE(a_function_stores_values_by_a_codec, fixture) {
+  run([](work_context& job) {
+    auto at = restore<int>(job.found(), codec::binary{});
+    if (!at)
+      return failed_for_good(render(at.error()));
+    while (++*at < 3)
+      if (auto err = checkpoint(job, *at, codec::binary{}))
+        return failed_for_good(render(err));
+    // Refused by the codec, so that nothing is stored.
+    if (!matches(checkpoint(job, 4, no_codec{}), ec::invalid_argument))
+      return failed_for_good("the codec was not asked");
+    return retired();
+  });
+  BOOST_TEST(!wait_for_end());
+  BOOST_TEST((*decode<int>(row().state, codec::binary{}) == 2));
 }
 
 // contract 131: the stop flag and the refusal reach a function that blocks

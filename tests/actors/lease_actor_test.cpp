@@ -60,6 +60,12 @@ struct fixture : test::lease_world {
     return result;
   }
 
+  /// An operator deletes a row.
+  bool data_forgets(const token& tok) {
+    auto op = backend::operation::forget(tok);
+    return data.execute({&op, 1}).front().ok();
+  }
+
   acquire_request for_work(std::string work_id) {
     acquire_request request;
     request.work_id = std::move(work_id);
@@ -118,6 +124,17 @@ BOOST_AUTO_TEST_CASE(grants_a_free_lease_with_all_there_is_to_know) {
   BOOST_TEST((got.found == prior{}));
   BOOST_TEST(got.window->held());
   BOOST_TEST((ask<token>(got.hold, get_token{}) == got.tok));
+}
+
+// contract 26
+BOOST_AUTO_TEST_CASE(the_expiry_in_a_token_never_moves) {
+  auto got = acquire(a, "w");
+  auto granted_until = got.tok.expires_us();
+  advance(20s);
+  checkpoint(a, got.tok, "x");
+  ask<confirmation>(a, renew_request{got.tok});
+  BOOST_TEST(row_of("w")->expires_us > granted_until);
+  BOOST_TEST(ask<token>(got.hold, get_token{}).expires_us() == granted_until);
 }
 
 // contract 12, 13, 9
@@ -212,6 +229,28 @@ BOOST_AUTO_TEST_CASE(a_waiter_elsewhere_wins_within_one_poll_of_a_release) {
   advance(1s);
   BOOST_TEST_REQUIRE(waiting->won.has_value());
   BOOST_TEST((waiting->won->found.exit == exit_mode::finished));
+}
+
+// contract 35
+BOOST_AUTO_TEST_CASE(of_waiters_elsewhere_one_wins_and_the_others_wait_on) {
+  auto held = acquire(a, "w");
+  std::vector<std::shared_ptr<waiter>> waiting;
+  for (auto holder : {"node-c", "node-d", "node-e"}) {
+    waiting.push_back(wait(node(holder), for_work("w")));
+    advance(300ms);
+  }
+  for (std::size_t won = 1; won <= 3; ++won) {
+    release(a, held.tok);
+    advance(2s);
+    std::size_t winners = 0;
+    for (auto& x : waiting) {
+      BOOST_TEST(!x->lost);
+      winners += x->won ? 1u : 0u;
+      if (x->won && x->won->tok.number() > held.tok.number())
+        held = *x->won;
+    }
+    BOOST_TEST(winners == won);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(a_waiter_wakes_at_the_expiry_that_the_store_told) {
@@ -346,7 +385,7 @@ BOOST_AUTO_TEST_CASE(a_second_release_is_expired_and_the_first_mode_stands) {
   BOOST_TEST((row_of("w")->exit == exit_mode::finished));
 }
 
-// contract 62, 211
+// contract 62, 69, 211
 BOOST_AUTO_TEST_CASE(a_wrong_exit_mode_touches_nothing) {
   auto got = acquire(a, "w");
   auto down = watch(got.hold);
@@ -357,6 +396,10 @@ BOOST_AUTO_TEST_CASE(a_wrong_exit_mode_touches_nothing) {
     auto err = ask_error<confirmation>(a, release_request{got.tok, mode});
     BOOST_TEST(matches(err, ec::invalid_exit_mode));
   }
+  release_request unspoken;
+  unspoken.tok = got.tok;
+  BOOST_TEST(
+    matches(ask_error<confirmation>(a, unspoken), ec::invalid_exit_mode));
   BOOST_TEST(script->seen.empty());
   BOOST_TEST(seen->events.empty());
   BOOST_TEST(!down->reason.has_value());
@@ -378,6 +421,50 @@ BOOST_AUTO_TEST_CASE(a_fenced_call_names_who_and_what) {
   err = ask_error<confirmation>(a, checkpoint_request{got.tok, "late"});
   BOOST_TEST(matches(err, ec::fenced));
   BOOST_TEST(script->seen.empty());
+}
+
+// contract 91
+BOOST_AUTO_TEST_CASE(a_fenced_caller_cannot_tell_a_successor_from_a_lost_row) {
+  std::vector<caf::error> answers;
+  for (auto with_successor : {true, false}) {
+    auto lease = node("node-c");
+    auto got = acquire(lease, "w", false);
+    if (with_successor)
+      steal("w");
+    auto row = row_of("w").value();
+    auto tok = internal::token_access::make("w", row.holder_id, row.number, 0);
+    if (!with_successor)
+      BOOST_TEST_REQUIRE(data_forgets(tok));
+    answers.push_back(ask_error<confirmation>(lease, renew_request{got.tok}));
+    if (with_successor)
+      BOOST_TEST_REQUIRE(data_forgets(tok));
+  }
+  auto text = [](const caf::error& err) {
+    auto result = render(err);
+    return result.substr(0, result.find("token"));
+  };
+  for (auto& err : answers) {
+    BOOST_TEST(matches(err, ec::fenced));
+    BOOST_TEST((also_of(err) == ec::none));
+  }
+  BOOST_TEST(text(answers[0]) == text(answers[1]));
+}
+
+// contract 216
+BOOST_AUTO_TEST_CASE(an_observer_hears_of_a_call_before_its_caller_does) {
+  auto got = acquire(a, "w");
+  seen->events.clear();
+  auto at_answer = std::make_shared<std::vector<std::string>>();
+  spawn_fn([this, got, at_answer](caf::event_based_actor* me) {
+    post(me, checkpoint_request{got.tok, "x"})
+      .request(a, 1min)
+      .then(
+        [this, at_answer](const confirmation&) { *at_answer = seen->events; });
+    return caf::behavior{[](int) {}};
+  });
+  run();
+  std::vector<std::string> want{"checkpoint"};
+  BOOST_TEST(*at_answer == want, boost::test_tools::per_element());
 }
 
 // contract 204, 207, 208, 210

@@ -64,9 +64,46 @@ BOOST_AUTO_TEST_CASE(hands_the_predecessors_state_to_the_worker) {
   BOOST_TEST(logged("acquired w"));
 }
 
-// contract 128, 178
+// contract 123
+BOOST_AUTO_TEST_CASE(a_run_takes_its_steps_in_order) {
+  run_it(make(options_for_pool({"w"})));
+  advance(15s);
+  tell("w", succeeded("all"));
+  std::vector<std::string> steps;
+  for (auto& op : script->seen)
+    steps.push_back(to_string(op.kind));
+  // What the predecessor left comes with the grant.
+  std::vector<std::string> want{"acquire", "renew", "checkpoint", "release"};
+  BOOST_TEST(steps == want, boost::test_tools::per_element());
+}
+
+// contract 136
+BOOST_AUTO_TEST_CASE(nothing_is_renewed_once_the_work_has_ended) {
+  run_it(make(options_for_pool({"w"})));
+  advance(14s);
+  // The final checkpoint takes until after the next renewal would be due.
+  script->during = [this] { advance(3s); };
+  tell("w", succeeded("all"));
+  advance(100ms);
+  BOOST_TEST((row_of("w")->exit == exit_mode::finished));
+  BOOST_TEST(script->count(backend::op_kind::renew) == 0u);
+}
+
+// contract 175
+BOOST_AUTO_TEST_CASE(each_work_id_has_a_slot_that_goes_round_and_round) {
+  run_it(make(options_for_pool({"v", "w"})));
+  for (int round = 1; round <= 5; ++round) {
+    BOOST_TEST(starts == 2 * round);
+    for (auto id : {"v", "w"})
+      tell(id, round % 2 == 0 ? succeeded() : failed("x"));
+    advance(1200ms);
+  }
+}
+
+// contract 128, 149, 178
 BOOST_AUTO_TEST_CASE(success_is_stored_released_and_run_again) {
   run_it(make(options_for_pool({"w"})));
+  BOOST_TEST((jobs.at("w").found == prior{}));
   tell("w", succeeded("all"));
   BOOST_TEST((row_of("w")->exit == exit_mode::finished));
   BOOST_TEST(row_of("w")->state.value() == "all");
@@ -75,7 +112,8 @@ BOOST_AUTO_TEST_CASE(success_is_stored_released_and_run_again) {
   BOOST_TEST(starts == 1);
   advance(201ms);
   BOOST_TEST(starts == 2);
-  BOOST_TEST((jobs.at("w").found.exit == exit_mode::finished));
+  BOOST_TEST(
+    (jobs.at("w").found == prior{"all", exit_mode::finished, "node-a"}));
   std::vector<std::string> want{"acquired w", "released w finished",
                                 "acquired w"};
   BOOST_TEST(log->events == want, boost::test_tools::per_element());
@@ -128,6 +166,31 @@ BOOST_AUTO_TEST_CASE(one_retired_slot_makes_the_pool_succeed) {
   BOOST_TEST(out->result->dead == 1u);
 }
 
+// contract 180
+BOOST_AUTO_TEST_CASE(pauses_of_nothing_or_less_mean_a_second) {
+  for (auto pause : {duration{0}, duration{-5s}}) {
+    starts = 0;
+    auto b = node("node-b");
+    auto held = acquire(b, "held");
+    auto options = options_for_pool({"done", "failed", "held"});
+    options.timing.idle = options.timing.rerun = options.timing.backoff = pause;
+    auto pool = make(options);
+    run_it(pool);
+    BOOST_TEST(starts == 2);
+    tell("done", succeeded());
+    tell("failed", failed("x"));
+    ask<confirmation>(b, release_request{held.tok, exit_mode::finished});
+    advance(1s - 1ms);
+    BOOST_TEST(starts == 2);
+    advance(1ms);
+    BOOST_TEST(starts >= 3);
+    advance(200ms);
+    BOOST_TEST(starts == 5);
+    post_anon(pool, stop_pool{});
+    run();
+  }
+}
+
 // contract 177
 BOOST_AUTO_TEST_CASE(what_others_hold_is_tried_quietly_at_intervals) {
   auto b = node("node-b");
@@ -143,11 +206,13 @@ BOOST_AUTO_TEST_CASE(what_others_hold_is_tried_quietly_at_intervals) {
   BOOST_TEST(logged("acquired w"));
 }
 
-// contract 179
+// contract 124, 179
 BOOST_AUTO_TEST_CASE(a_store_that_is_down_is_a_backoff) {
   script->refuse = ec::unavailable;
   run_it(make(options_for_pool({"w"})));
   BOOST_TEST(logged("backoff w unavailable 1s"));
+  BOOST_TEST(starts == 0);
+  BOOST_TEST(script->count(backend::op_kind::release) == 0u);
   script->refuse = ec::none;
   advance(1s);
   BOOST_TEST(starts == 1);
@@ -312,6 +377,60 @@ BOOST_AUTO_TEST_CASE(a_stopped_pool_abandons_what_it_did_not_finish) {
   BOOST_TEST(next.found.state.value() == "so far");
 }
 
+// contract 174
+BOOST_AUTO_TEST_CASE(a_run_is_answered_after_the_last_slot_has_released) {
+  on_stop = [](puppet*) {}; // Takes its time.
+  auto pool = make(options_for_pool({"v", "w"}));
+  auto at_answer = std::make_shared<std::vector<backend::row>>();
+  spawn_fn([this, pool, at_answer](caf::event_based_actor* me) {
+    post(me, run_pool{})
+      .request(pool, 10000h)
+      .then([this, at_answer](const pool_result&) {
+        for (auto id : {"v", "w"})
+          at_answer->push_back(row_of(id).value());
+      });
+    return caf::behavior{[](int) {}};
+  });
+  run();
+  advance(1h);
+  BOOST_TEST(at_answer->empty());
+  post_anon(pool, stop_pool{});
+  run();
+  tell("v", {ec::cancelled, "asked to stop", "so far"});
+  BOOST_TEST(at_answer->empty());
+  tell("w", {ec::cancelled, "asked to stop", "so far"});
+  BOOST_TEST_REQUIRE(at_answer->size() == 2u);
+  for (auto& row : *at_answer) {
+    BOOST_TEST((row.exit == exit_mode::abandoned));
+    BOOST_TEST(row.state.value() == "so far");
+  }
+}
+
+// contract 191
+BOOST_AUTO_TEST_CASE(a_stop_does_not_hide_that_all_slots_had_died) {
+  auto pool = make(options_for_pool({"v", "w"}));
+  auto out = run_it(pool);
+  tell("v", failed_for_good("bad input"));
+  post_anon(workers.at("w"), failed_for_good("bad input"));
+  // As soon as the last death is counted, and before anything else.
+  while (!logged("dead w work_permanent"))
+    BOOST_TEST_REQUIRE(step());
+  run();
+  post_anon(pool, stop_pool{});
+  run();
+  BOOST_TEST_REQUIRE(out->ended);
+  BOOST_TEST(matches(out->failed, ec::pool_all_slots_dead));
+  // In the same instant, either answer is right.
+  auto again = run_it(pool);
+  for (auto id : {"v", "w"})
+    post_anon(workers.at(id), failed_for_good("bad input"));
+  post_anon(pool, stop_pool{});
+  run();
+  BOOST_TEST_REQUIRE(again->ended);
+  BOOST_TEST(
+    (again->result || matches(again->failed, ec::pool_all_slots_dead)));
+}
+
 // contract 146
 BOOST_AUTO_TEST_CASE(work_that_finishes_while_stopping_is_finished) {
   on_stop = [](puppet* me) { me->end(succeeded("all")); };
@@ -429,6 +548,32 @@ BOOST_AUTO_TEST_CASE(a_silent_store_delays_the_end_by_the_cleanup_time_only) {
   BOOST_TEST(!out->ended);
   advance(1ms);
   BOOST_TEST(out->ended);
+}
+
+// contract 138
+BOOST_AUTO_TEST_CASE(final_checkpoint_and_release_share_their_time) {
+  for (auto cleanup : {duration{0}, duration{-1s}, duration{7s}}) {
+    auto options = options_for_pool({"w"});
+    options.timing.cleanup = cleanup;
+    on_stop = [](puppet* me) { me->end(succeeded("all")); };
+    auto pool = make(options);
+    auto out = run_it(pool);
+    auto limit = cleanup > 0s ? cleanup : duration{5s};
+    // The checkpoint takes almost all of it, and the release has no answer.
+    script->during = [this, limit] {
+      *line_is_up = false;
+      set_time(base::now() + limit - 1s);
+    };
+    post_anon(pool, stop_pool{});
+    run();
+    BOOST_TEST(row_of("w")->state.value() == "all");
+    advance(1s - 1ms);
+    BOOST_TEST(!out->ended);
+    advance(1ms);
+    BOOST_TEST(out->ended);
+    *line_is_up = true;
+    advance(1min);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(a_stop_while_acquiring_leaves_retired_work_retired) {

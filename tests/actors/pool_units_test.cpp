@@ -113,7 +113,7 @@ BOOST_AUTO_TEST_CASE(a_release_in_this_process_wakes_a_waiting_slot_at_once) {
   BOOST_TEST(starts == 1);
 }
 
-// contract 193, 196: a slot that waits can be stopped
+// contract 193: a slot that waits can be stopped
 BOOST_AUTO_TEST_CASE(slots_that_wait_end_at_once) {
   auto ids = names(100);
   take_all(ids, 1h);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "leasehold/renewal.hpp"
+#include "leasehold/work.hpp"
 
 #include "support/lease_world.hpp"
 
@@ -84,6 +85,22 @@ BOOST_AUTO_TEST_CASE(the_window_counts_from_before_the_request_left) {
   BOOST_TEST((got.window->left() == 16s));
   advance(1s);
   BOOST_TEST((got.window->left() == 30s));
+}
+
+// contract 116, 117
+BOOST_AUTO_TEST_CASE(the_window_reads_the_same_wherever_it_was_handed_to) {
+  auto got = acquire(a, "w");
+  work_control derived{got.window};
+  advance(14s);
+  BOOST_TEST((derived.window_left() == 16s));
+  advance(1s);
+  BOOST_TEST((derived.window_left() == 30s));
+  BOOST_TEST(!derived.stop_requested());
+  steal("w");
+  advance(15s);
+  BOOST_TEST((got.window->left() == 0s));
+  BOOST_TEST((derived.window_left() == 0s));
+  BOOST_TEST(derived.stop_requested());
 }
 
 BOOST_AUTO_TEST_CASE(a_margin_is_taken_off_every_window) {

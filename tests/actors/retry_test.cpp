@@ -44,7 +44,7 @@ BOOST_AUTO_TEST_CASE(impossible_policies_are_corrected) {
   BOOST_TEST((normalized({-5s, 2s, 0.5}).first == 1ms));
 }
 
-// contract 152, 181
+// contract 181
 BOOST_AUTO_TEST_CASE(pauses_are_at_most_a_fifth_longer) {
   BOOST_TEST((jittered(1s, 0) == 1s));
   BOOST_TEST((jittered(1s, 0.999) < 1200ms));

@@ -106,4 +106,16 @@ BOOST_AUTO_TEST_CASE(a_slot_goes_on_retires_or_dies) {
     (after_run(ec::work_permanent, exit_mode::abandoned) == next_step::die));
 }
 
+// contract 185
+BOOST_AUTO_TEST_CASE(an_error_is_permanent_only_if_it_says_so) {
+  for (unsigned raw = 1; raw <= static_cast<unsigned>(last_ec); ++raw) {
+    ec code{};
+    BOOST_TEST_REQUIRE(from_integer(static_cast<std::uint8_t>(raw), code));
+    BOOST_TEST_CONTEXT(to_string(code)) {
+      auto dies = after_run(code, exit_mode::abandoned) == next_step::die;
+      BOOST_TEST(dies == (code == ec::work_permanent));
+    }
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()

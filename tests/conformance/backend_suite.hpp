@@ -194,7 +194,7 @@ BOOST_AUTO_TEST_CASE(a_first_holder_reads_nothing) {
   BOOST_TEST((next.previous == prior{std::nullopt, exit_mode::expired, "ann"}));
 }
 
-// contract 38, 42, 43, 54
+// contract 38, 42, 43, 47, 54
 BOOST_AUTO_TEST_CASE(the_prior_record_stays_but_for_the_state) {
   auto first = take("job", "ann");
   BOOST_TEST(checkpoint(first, "one") == ec::none);
@@ -586,6 +586,17 @@ BOOST_AUTO_TEST_CASE(a_sweep_leaves_what_is_not_older_than_the_retention) {
     BOOST_TEST(row_of("job")->exit == exit_mode::retired);
     pass(11s);
     BOOST_TEST(sweep(60s) == 1u);
+  }
+}
+
+// contract 231
+BOOST_AUTO_TEST_CASE(a_sweep_does_not_ask_how_long_leases_last) {
+  for (auto ttl : {duration{10s}, duration{10h}}) {
+    auto tok = take("job", "ann", ttl);
+    BOOST_TEST(release(tok, exit_mode::retired) == ec::none);
+    pass(30s);
+    BOOST_TEST(sweep(1min) == 0u);
+    BOOST_TEST(sweep(20s) == 1u);
   }
 }
 

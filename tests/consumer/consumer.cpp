@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <leasehold/backend/open.hpp>
 #include <leasehold/backend_actor.hpp>
+#include <leasehold/codec/binary.hpp>
 #include <leasehold/lease_actor.hpp>
 
 #include <cstdio>
@@ -26,7 +27,8 @@ int main() {
       .receive(
         [&](const grant& won) {
           std::printf("%s\n", to_string(won.tok).c_str());
-          status = won.window->held() ? 0 : 1;
+          auto started = decode<int>(won.found.state, codec::binary{});
+          status = won.window->held() && started && *started == 0 ? 0 : 1;
         },
         [](const caf::error& err) { std::puts(render(err).c_str()); });
   }

@@ -168,6 +168,7 @@ int checkpoint_exit_code(ec code) noexcept {
     case ec::cancelled:
       return exit_unavailable;
     case ec::state_too_large:
+    case ec::state_unreadable:
     case ec::invalid_argument:
     case ec::schema_missing:
       return exit_data;

@@ -101,6 +101,8 @@ struct operation {
   static operation release(const token& tok, exit_mode exit,
                            bool repeat = false);
   static operation forget(const token& tok);
+
+  friend bool operator==(const operation&, const operation&) = default;
 };
 
 /// The answer to one operation.
@@ -134,6 +136,8 @@ struct outcome {
   bool ok() const noexcept {
     return code == ec::none;
   }
+
+  friend bool operator==(const outcome&, const outcome&) = default;
 };
 
 /// Selects rows for `store::list`.
@@ -152,6 +156,8 @@ struct list_query {
 
   /// Whether rows carry the state itself and not only its size.
   bool with_state = false;
+
+  friend bool operator==(const list_query&, const list_query&) = default;
 };
 
 /// One lease as it stands in the store.
@@ -174,6 +180,8 @@ struct row {
 
   /// The state, if the query asked for it.
   std::optional<std::string> state;
+
+  friend bool operator==(const row&, const row&) = default;
 };
 
 struct listing {
@@ -182,6 +190,8 @@ struct listing {
   std::int64_t now_us = 0;
   std::vector<row> rows;
   std::string detail;
+
+  friend bool operator==(const listing&, const listing&) = default;
 };
 
 /// Selects rows for `store::sweep`: not held, last updated more than
@@ -189,6 +199,8 @@ struct listing {
 struct sweep_query {
   duration retention{0};
   bool include_expired = false;
+
+  friend bool operator==(const sweep_query&, const sweep_query&) = default;
 };
 
 struct sweep_result {
@@ -196,6 +208,8 @@ struct sweep_result {
   ec also = ec::none;
   std::uint64_t deleted = 0;
   std::string detail;
+
+  friend bool operator==(const sweep_result&, const sweep_result&) = default;
 };
 
 /// What is checked before a store is asked: IDs, ttl, exit mode, state size.
