@@ -47,6 +47,16 @@ constexpr int max_repeats = 5;
 // it is locked, so that it is true of the row as it is then; tables are joined
 // by their key alone, which keeps the plan good whatever the statistics say.
 // The first row of each result carries the time.
+//
+// A claim draws its number before its row is locked if there is no row yet, or
+// none any more. So that it cannot store that number after a larger one was
+// issued and deleted, claims exclude deletions: they share an advisory lock on
+// one of some buckets of work IDs, a forget waits until it has that for itself,
+// and a sweep leaves a row out if it cannot have it. All locks on buckets are
+// taken in order, before those on rows.
+
+constexpr std::string_view lock_space = "731057924";
+constexpr std::string_view bucket_function = "63 & hashtext";
 
 constexpr std::string_view acquire_sql = R"(
 with i as materialized (
@@ -62,6 +72,10 @@ with i as materialized (
     i.request <> 0 and l.request_id = i.request and l.exit_mode is null
       and l.holder_id = i.holder_id as repeated
   from i left join @table l on l.work_id = i.work_id
+), s as materialized (
+  select count(pg_advisory_xact_lock_shared(@space, x.bucket)) as taken
+  from (select distinct @bucket(p.work_id) as bucket from p
+    where p.free and p.repeated is not true order by 1) x
 ), g as (
   insert into @table as l (work_id, holder_id, expires_at, acquired_at,
     updated_at, request_id)
@@ -69,6 +83,7 @@ with i as materialized (
     statement_timestamp() + p.ttl * interval '1 microsecond',
     statement_timestamp(), statement_timestamp(), nullif(p.request, 0)
   from p where p.free and p.repeated is not true
+    and (select s.taken from s) > 0
   order by p.work_id collate "C"
   on conflict (work_id) do update set
     holder_id = excluded.holder_id,
@@ -222,12 +237,18 @@ union all select k.ord, k.outcome, k.expires_at from k
 )";
 
 constexpr std::string_view forget_sql = R"(
-with k as materialized (
-  select i.ord, l.work_id, l.expires_at
+with i as materialized (
+  select u.work_id, u.holder_id, u.number, u.ord
   from unnest($1::text[], $2::text[], $3::bigint[])
-    with ordinality as i(work_id, holder_id, number, ord)
-  join @table l on l.work_id = i.work_id
+    with ordinality as u(work_id, holder_id, number, ord)
+), s as materialized (
+  select count(pg_advisory_xact_lock(@space, x.bucket)) as taken
+  from (select distinct @bucket(i.work_id) as bucket from i order by 1) x
+), k as materialized (
+  select i.ord, l.work_id, l.expires_at
+  from i join @table l on l.work_id = i.work_id
   where l.holder_id = i.holder_id and l.fencing_token = i.number
+    and (select s.taken from s) > 0
   order by l.work_id collate "C" for update of l
 ), x as (
   delete from @table l using k where l.work_id = k.work_id
@@ -256,10 +277,11 @@ constexpr std::string_view sweep_sql = R"(
 with c as materialized (
   select l.work_id from @table l
   where l.work_id collate "C" > $1::text
-    and l.updated_at
-      < statement_timestamp() - $2::bigint * interval '1 microsecond'
-    and (l.exit_mode = 'retired' or ($3::bigint <> 0 and l.exit_mode is null
-      and l.expires_at < statement_timestamp()))
+    and case when l.updated_at
+        < statement_timestamp() - $2::bigint * interval '1 microsecond'
+      and (l.exit_mode = 'retired' or ($3::bigint <> 0 and l.exit_mode is null
+        and l.expires_at < statement_timestamp()))
+      then pg_try_advisory_xact_lock(@space, @bucket(l.work_id)) else false end
   order by l.work_id collate "C" limit $4::bigint
   for update skip locked
 ), d as (
@@ -280,6 +302,8 @@ std::string filled(std::string_view sql, const table_name& table,
       result.replace(pos, from.size(), to);
   };
   replace("@compare", compare);
+  replace("@space", lock_space);
+  replace("@bucket", bucket_function);
   replace("@table", table.quoted());
   return result;
 }
