@@ -390,6 +390,22 @@ BOOST_AUTO_TEST_CASE(refused_connections_end_at_once_and_heal_after_a_pause) {
   heals_within(*st, tok, 2s);
 }
 
+BOOST_AUTO_TEST_CASE(a_session_that_came_too_late_and_died_goes_unnoticed) {
+  constexpr auto limit = 300ms;
+  auto st = source(limit).open();
+  auto tok = take("job");
+  direct.reset();
+  proxy.delay(flow::to_client, 200ms);
+  BOOST_TEST(run(*st, operation::renew(tok, 60s), limit).code
+             == ec::unavailable);
+  // Nobody waits for the session any more, but it comes, or is about to.
+  await("state = 'idle'");
+  proxy.heal();
+  watch.run("select pg_terminate_backend(pid, 5000) from pg_stat_activity "
+            "where application_name = 'leasehold'");
+  BOOST_TEST(run(*st, operation::renew(tok, 60s), limit).code == ec::none);
+}
+
 BOOST_AUTO_TEST_CASE(a_slow_network_is_no_fault) {
   auto st = source(3s).open();
   auto tok = take("job");
@@ -434,15 +450,42 @@ BOOST_AUTO_TEST_CASE(commits_are_durable_whatever_the_role_says) {
   direct = source_on(server_port()).open();
 }
 
-BOOST_AUTO_TEST_CASE(a_stronger_promise_of_the_role_is_kept) {
-  side.run("alter role lease set synchronous_commit = remote_apply");
-  auto st = source().open();
-  auto tok = take("job");
-  side.run("alter role lease reset synchronous_commit");
-  side.run("begin; select 1 from faults for update");
-  BOOST_TEST(run(*st, operation::acquire("job", "bob", 60s)).code
-             == ec::lease_held);
-  side.run("rollback");
+// The server commits, and tells nobody until a standby that is away has it.
+BOOST_AUTO_TEST_CASE(a_commit_that_waits_for_a_standby_is_unknown) {
+  constexpr auto limit = 500ms;
+  auto standby = [&](const std::string& name) {
+    watch.run("alter system set synchronous_standby_names = '" + name + "'");
+    watch.run("select pg_reload_conf()");
+  };
+  watch.run("set synchronous_commit = local");
+  auto st = source(limit).open();
+  standby("nowhere");
+  // Until the server has taken that in, calls end well.
+  operation op;
+  outcome first;
+  for (int i = 0; first.code == ec::none; ++i) {
+    BOOST_TEST_REQUIRE(i < 10'000);
+    op = operation::acquire("job" + std::to_string(i), "ann", 60s, 4711);
+    first = run(*st, op, limit);
+  }
+  auto second = run(*st, op, limit);
+  // Who does not ask for it does not wait; only `off` is raised.
+  watch.run("alter role lease set synchronous_commit = local");
+  auto other = source(limit).open();
+  auto settled = run(*other, operation::acquire("local", "bob", 60s), limit);
+  watch.run("alter role lease reset synchronous_commit");
+  standby("");
+  BOOST_TEST(first.code == ec::unknown_outcome);
+  BOOST_TEST(
+    (second.code == ec::unavailable || second.code == ec::unknown_outcome));
+  BOOST_TEST(settled.code == ec::none);
+  auto end = steady_clock::now() + 10s;
+  while (row(op.work_id) == "")
+    BOOST_TEST_REQUIRE((steady_clock::now() < end));
+  auto granted = run(*source().open(), op);
+  BOOST_TEST(granted.code == ec::none);
+  BOOST_TEST(std::to_string(granted.number)
+             == column("fencing_token", op.work_id));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -158,6 +158,18 @@ reply postgres_connection::connect(limit_clock::time_point end) {
     }
     drop();
   }
+  auto is_old = attempt_ != nullptr;
+  auto result = open_session(end);
+  // What came of an attempt that an earlier call began says little: it may
+  // have fallen into a hole that is closed now, or have succeeded long ago.
+  if (!result.ok() && is_old && !attempt_ && limit_clock::now() < end) {
+    retry_at_ = {};
+    result = open_session(end);
+  }
+  return result;
+}
+
+reply postgres_connection::open_session(limit_clock::time_point end) {
   if (!attempt_) {
     if (limit_clock::now() < retry_at_)
       return lost(false, last_problem_);
@@ -341,7 +353,8 @@ reply postgres_connection::finish(limit_clock::time_point end) {
   // the transaction may have been committed before it.
   auto& state = result.sqlstate;
   if (result.state == reply::status::refused
-      && (state.empty() || state.starts_with("57P") || state.starts_with("08")))
+      && (state.empty() || state.starts_with("57P") || state.starts_with("08")
+          || state == "40003"))
     return lost(true, result.message);
   return result;
 }

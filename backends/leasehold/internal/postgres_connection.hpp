@@ -143,6 +143,9 @@ private:
 
   bool is_alive() noexcept;
 
+  /// Makes an attempt, or waits for the one that is under way.
+  reply open_session(limit_clock::time_point end);
+
   reply lost(bool sent, std::string_view what);
 
   reply start_session(limit_clock::time_point end);
