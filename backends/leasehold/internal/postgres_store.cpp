@@ -988,6 +988,73 @@ constexpr std::array<column, 12> columns{{
   {"checkpoint_seq", "bigint"},
 }};
 
+/// The sequence that a table's numbers come from, as `s`, with its settings as
+/// `q`. Nothing if the default of the column does not name it openly.
+std::string from_sequence_of(const table_name& table) {
+  return " from pg_attrdef e join pg_attribute a on a.attrelid = e.adrelid"
+         "  and a.attnum = e.adnum and a.attname = 'fencing_token'"
+         " join pg_depend d on d.classid = 'pg_attrdef'::regclass"
+         "  and d.objid = e.oid and d.refclassid = 'pg_class'::regclass"
+         " join pg_class s on s.oid = d.refobjid and s.relkind = 'S'"
+         " join pg_sequence q on q.seqrelid = s.oid"
+         " join pg_class t on t.oid = e.adrelid"
+         " where e.adrelid = to_regclass("
+         + literal(table.quoted()) + ")";
+}
+
+/// What the sequence gives out next.
+constexpr std::string_view next_number
+  = "coalesce(pg_sequence_last_value(s.oid) + q.seqincrement, q.seqstart)";
+
+/// What would let numbers go back or leases vanish in a table that has the
+/// right shape: a copy without its sequence, for one.
+failure check_numbers(postgres_connection& connection,
+                      const postgres_options& options,
+                      limit_clock::time_point end,
+                      std::vector<std::string>& problems) {
+  auto sql = "select s.oid::regclass::text, q.seqincrement, q.seqcache,"
+             " q.seqcycle, s.relpersistence, t.relpersistence,"
+             " has_sequence_privilege(s.oid, 'usage'), x.highest,"
+             " case when has_sequence_privilege(s.oid, 'usage') then "
+             + std::string{next_number} + " > x.highest else true end"
+             + from_sequence_of(options.table);
+  sql.insert(sql.find(" where e.adrelid"),
+             " cross join (select coalesce(max(l.fencing_token), 0) as highest"
+             " from "
+               + options.table.quoted() + " l) x");
+  auto res = connection.run_text(sql, end);
+  if (!res.ok())
+    return explained(res, options, false);
+  result_view view{res.result.get()};
+  auto table = "table " + options.table.plain();
+  for (int r = 0; r < view.rows(); ++r) {
+    std::string name{view.bytes(r, 0)};
+    auto label = "sequence " + name;
+    if (view.bytes(r, 6) != "t")
+      problems.push_back(label + ": this user may not use it");
+    if (view.bytes(r, 1).starts_with('-') || view.bytes(r, 3) != "f")
+      problems.push_back(label + " does not always grow; run `alter sequence "
+                         + name + " increment by 1 no cycle`");
+    // Each session would have numbers in stock, and give out old ones late.
+    if (view.bytes(r, 2) != "1")
+      problems.push_back(label + " keeps " + std::string{view.bytes(r, 2)}
+                         + " numbers per session in stock; run `alter "
+                           "sequence "
+                         + name + " cache 1`");
+    if (view.bytes(r, 4) != "p" || view.bytes(r, 5) != "p")
+      problems.push_back(table
+                         + " or its sequence is not kept after a crash; "
+                           "run `alter table "
+                         + options.table.plain() + " set logged`");
+    if (view.bytes(r, 8) != "t")
+      problems.push_back(label + " is behind the numbers of " + table + ", "
+                         + std::string{view.bytes(r, 7)}
+                         + " is taken; run `leasehold schema apply -s "
+                         + options.display + "`");
+  }
+  return {};
+}
+
 failure check_on(postgres_connection& connection,
                  const postgres_options& options, limit_clock::time_point end) {
   auto name = literal(options.table.quoted());
@@ -1046,6 +1113,12 @@ failure check_on(postgres_connection& connection,
           table + ": this user may not "
           + std::string{privileges[static_cast<std::size_t>(i)]});
   }
+  if (problems.empty()) {
+    auto why = check_numbers(connection, options, end, problems);
+    if (!why.ok())
+      return why;
+    shape_differs = !problems.empty();
+  }
   if (problems.empty())
     return result;
   result.code = ec::store_failed;
@@ -1082,6 +1155,16 @@ failure apply_postgres_schema(const postgres_options& options) {
                                             + std::string{apply_lock} + ")"};
   for (auto& stmt : schema_statements(postgres_schema, patient.table))
     steps.push_back(std::move(stmt));
+  // Numbers go on behind those of the rows. Nobody draws one meanwhile.
+  steps.push_back("lock table " + patient.table.quoted()
+                  + " in share row exclusive mode");
+  auto repair = "select setval(s.oid::regclass, x.highest)"
+                + from_sequence_of(patient.table)
+                + " and x.highest >= " + std::string{next_number};
+  repair.insert(repair.find(" where e.adrelid"),
+                " cross join (select max(l.fencing_token) as highest from "
+                  + patient.table.quoted() + " l) x");
+  steps.push_back(std::move(repair));
   steps.emplace_back("commit");
   for (auto& step : steps) {
     auto res = connection.run_text(step, end);
