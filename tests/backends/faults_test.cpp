@@ -101,6 +101,16 @@ struct fixture {
                     + "'");
   }
 
+  /// A session on which a call is one request: made, all prepared, and its
+  /// server told the whole limit again, of which connecting took a part.
+  store_ptr warm(const token& tok, duration limit) {
+    auto result = source(limit).open();
+    for (int i = 0; i < 2; ++i)
+      BOOST_TEST_REQUIRE(run(*result, operation::renew(tok, 60s), limit).code
+                         == ec::none);
+    return result;
+  }
+
   /// Repeats a renewal until the store answers; returns how long that took.
   duration heals_within(store& st, const token& tok, duration limit) {
     auto start = steady_clock::now();
@@ -326,10 +336,9 @@ BOOST_FIXTURE_TEST_SUITE(postgres_outage_suite, fixture)
 
 BOOST_AUTO_TEST_CASE(a_black_hole_costs_no_call_more_than_its_limit) {
   constexpr auto limit = 300ms;
-  auto st = source(limit).open();
-  auto fresh = source(limit).open();
   auto tok = take("job");
-  BOOST_TEST(run(*st, operation::renew(tok, 60s), limit).code == ec::none);
+  auto st = warm(tok, limit);
+  auto fresh = source(limit).open();
   proxy.swallow();
   auto before = row("job");
   BOOST_TEST(run(*st, operation::renew(tok, 3600s), limit).code
@@ -364,8 +373,7 @@ BOOST_AUTO_TEST_CASE(a_black_hole_for_requests_or_replies_alone_is_the_same) {
   constexpr auto limit = 300ms;
   auto tok = take("job");
   for (auto direction : {flow::to_server, flow::to_client}) {
-    auto st = source(limit).open();
-    BOOST_TEST(run(*st, operation::renew(tok, 60s), limit).code == ec::none);
+    auto st = warm(tok, limit);
     proxy.swallow(direction);
     BOOST_TEST(run(*st, operation::renew(tok, 60s), limit).code
                == ec::unknown_outcome);

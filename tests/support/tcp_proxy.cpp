@@ -51,8 +51,11 @@ public:
   }
 
   ~descriptor() {
-    if (fd_ >= 0)
-      ::close(fd_);
+    if (fd_ < 0)
+      return;
+    // A poll under way keeps a socket that is only closed alive.
+    ::shutdown(fd_, SHUT_RDWR);
+    ::close(fd_);
   }
 
   int get() const noexcept {
