@@ -154,4 +154,16 @@ BOOST_AUTO_TEST_CASE(sessions_of_one_memory_source_share_their_data) {
   BOOST_TEST(src.apply_schema().ok());
 }
 
+BOOST_AUTO_TEST_CASE(the_clock_of_a_store_can_be_compared_with_ours) {
+  store_options options;
+  options.clock = [] { return std::int64_t{5'000'000}; };
+  auto st = source("memory:", options).open();
+  // Ours goes on by 10 ms whenever somebody looks.
+  std::int64_t now = 1'990'000;
+  auto found = compare_clocks(*st, [&] { return now += 10'000; });
+  BOOST_TEST((found.code == ec::none));
+  BOOST_TEST((found.ahead == 2'995ms));
+  BOOST_TEST((found.tolerance == 5ms));
+}
+
 BOOST_AUTO_TEST_SUITE_END()

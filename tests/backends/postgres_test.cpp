@@ -458,6 +458,71 @@ BOOST_AUTO_TEST_CASE(a_check_names_each_difference) {
                 "table faulty: column request_id is missing");
 }
 
+// contract 76
+BOOST_AUTO_TEST_CASE(a_sequence_behind_the_rows_is_found_and_repaired) {
+  auto src = source();
+  auto st = src.open();
+  auto highest = acquire(*st, "a").number;
+  for (auto id : {"b", "c"})
+    highest = acquire(*st, id).number;
+  for (auto last : {"1, false", "1", "3, false"}) {
+    side.run(std::string{"select setval('faulty_seq', "} + last + ")");
+    auto found = src.check_schema();
+    BOOST_TEST((found.code == ec::store_failed));
+    BOOST_TEST((found.also == ec::schema_missing));
+    BOOST_TEST(has(found.detail, "sequence faulty_seq is behind the numbers of "
+                                 "table faulty, "
+                                   + std::to_string(highest) + " is taken"));
+    BOOST_TEST(has(found.detail, "leasehold schema apply -s postgresql://"));
+    BOOST_TEST(src.apply_schema().detail == "");
+    BOOST_TEST(src.check_schema().detail == "");
+    auto next = acquire(*st, std::string{"next "} + last).number;
+    BOOST_TEST(next == highest + 1);
+    // The copy keeps the first three rows, so that each round starts alike.
+    side.run("delete from faulty where work_id like 'next%'");
+  }
+  side.run("select setval('faulty_seq', 3)");
+  BOOST_TEST(src.check_schema().detail == "");
+}
+
+BOOST_AUTO_TEST_CASE(a_sequence_that_cannot_be_trusted_is_refused_with_advice) {
+  auto src = source();
+  auto has_problem = [&](const std::string& damage, const std::string& cure,
+                         std::string_view text) {
+    side.run(damage);
+    auto found = src.check_schema();
+    BOOST_TEST((found.code == ec::store_failed));
+    BOOST_TEST(has(found.detail, text), found.detail);
+    BOOST_TEST((src.apply_schema().code == ec::store_failed));
+    side.run(cure);
+    BOOST_TEST(src.check_schema().detail == "");
+  };
+  has_problem("alter sequence faulty_seq cache 20",
+              "alter sequence faulty_seq cache 1",
+              "run `alter sequence faulty_seq cache 1`");
+  has_problem("alter sequence faulty_seq cycle",
+              "alter sequence faulty_seq increment by 1 no cycle",
+              "run `alter sequence faulty_seq increment by 1 no cycle`");
+  has_problem("alter table faulty set unlogged",
+              "alter table faulty set logged",
+              "run `alter table faulty set logged`");
+  has_problem("alter sequence faulty_seq owner to admin",
+              "alter sequence faulty_seq owner to lease",
+              "this user may not use it");
+}
+
+BOOST_AUTO_TEST_CASE(the_clock_of_the_server_can_be_compared_with_ours) {
+  auto st = source().open();
+  auto exact = system_store_clock();
+  auto found = compare_clocks(*st, exact);
+  BOOST_TEST((found.code == ec::none));
+  BOOST_TEST((std::chrono::abs(found.ahead) <= found.tolerance));
+  auto slow = compare_clocks(*st, [&] { return exact() - 3'600'000'000; });
+  BOOST_TEST((std::chrono::abs(slow.ahead - 1h) <= slow.tolerance));
+  side.run("drop table faulty");
+  BOOST_TEST((compare_clocks(*st, exact).code == ec::store_failed));
+}
+
 // contract 232
 BOOST_AUTO_TEST_CASE(a_table_of_another_program_can_be_shared) {
   side.run(R"(

@@ -5,13 +5,17 @@
 #include "support/temporary_folder.hpp"
 
 #include <boost/test/unit_test.hpp>
+#include <sched.h>
 #include <soci/soci.h>
 #include <soci/sqlite3/soci-sqlite3.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -279,6 +283,106 @@ BOOST_AUTO_TEST_CASE(a_state_over_the_limit_leaves_the_rest_of_a_batch_alone) {
   BOOST_TEST((results[1].code == ec::state_too_large));
   BOOST_TEST(results[1].detail.size() < 200u);
   BOOST_TEST((results[2].code == ec::none));
+}
+
+// contract 76
+BOOST_AUTO_TEST_CASE(a_counter_behind_the_rows_is_found_and_repaired) {
+  auto src = source();
+  BOOST_TEST(src.apply_schema().ok());
+  auto st = src.open();
+  for (auto id : {"a", "b", "c"})
+    BOOST_TEST((acquire(*st, id).code == ec::none));
+  for (auto damage : {"update leasehold_leases_seq set last_number = 1",
+                      "delete from leasehold_leases_seq"}) {
+    other() << damage;
+    auto found = src.check_schema();
+    BOOST_TEST((found.code == ec::store_failed));
+    BOOST_TEST((found.also == ec::schema_missing));
+    BOOST_TEST(has(found.detail, "is behind the numbers of table "
+                                 "leasehold_leases, "));
+    BOOST_TEST(has(found.detail, "leasehold schema apply -s sqlite:"));
+    auto highest = 0;
+    other() << "select max(fencing_token) from leasehold_leases",
+      soci::into(highest);
+    BOOST_TEST(src.apply_schema().detail == "");
+    BOOST_TEST(src.check_schema().detail == "");
+    BOOST_TEST((acquire(*st, std::string{"next"} + damage).number > highest));
+  }
+}
+
+// A disk that fills up while a checkpoint is written: a file system of 1 MiB,
+// for a process of its own, as only that may mount one.
+BOOST_AUTO_TEST_CASE(a_full_disk_refuses_and_recovers) {
+  auto src = source("disk/leases.db");
+  std::filesystem::create_directory(path("disk"));
+  constexpr auto skipped = 77;
+  auto child = ::fork();
+  BOOST_TEST_REQUIRE(child >= 0);
+  if (child == 0) {
+    auto expect = [number = 0](bool good) mutable {
+      ++number;
+      if (!good)
+        ::_exit(number);
+    };
+    auto flags = CLONE_NEWNS | (::geteuid() == 0 ? 0 : CLONE_NEWUSER);
+    if (::unshare(flags) != 0
+        || ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0
+        || ::mount("none", path("disk").c_str(), "tmpfs", 0, "size=1m") != 0)
+      ::_exit(skipped);
+    expect(src.apply_schema().ok());
+    auto st = src.open();
+    auto run = [&](const operation& op) {
+      return st->execute({&op, 1}).front();
+    };
+    auto granted = run(operation::acquire("job", "ann", 60s));
+    auto tok = internal::token_access::make("job", "ann", granted.number, 0);
+    expect(run(operation::checkpoint(tok, 60s, "small")).ok());
+    auto large
+      = run(operation::checkpoint(tok, 60s, std::string(2'000'000, 'x')));
+    // 3: surely not applied, and so it is.
+    expect(large.code == ec::unavailable);
+    expect(run(operation::read(tok)).previous.state.value_or("") == "small");
+    expect(src.open()->list({}).rows.size() == 1);
+    // Small things find room, or say that they do not; nothing is half done.
+    auto renewed = run(operation::renew(tok, 60s));
+    expect(renewed.ok() || renewed.code == ec::unavailable);
+    expect(run(operation::read(tok)).previous.state.value_or("") == "small");
+    ::_exit(0);
+  }
+  auto status = 0;
+  ::waitpid(child, &status, 0);
+  BOOST_TEST_REQUIRE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == skipped)
+    BOOST_TEST_MESSAGE("skipped: no file system may be mounted here");
+  else
+    BOOST_TEST(WEXITSTATUS(status) == 0);
+}
+
+// As a quota would: no file grows beyond a size.
+BOOST_AUTO_TEST_CASE(a_write_that_fails_in_a_commit_is_unknown_and_undone) {
+  auto src = source();
+  BOOST_TEST(src.apply_schema().ok());
+  auto st = src.open();
+  auto granted = acquire(*st, "job");
+  auto tok = internal::token_access::make("job", "ann", granted.number, 0);
+  auto run = [&](const operation& op) { return st->execute({&op, 1}).front(); };
+  BOOST_TEST(run(operation::checkpoint(tok, 60s, "small", 1)).ok());
+  auto large = operation::checkpoint(tok, 60s, std::string(500'000, 'x'), 2);
+  auto before = ::signal(SIGXFSZ, SIG_IGN);
+  rlimit old{};
+  ::getrlimit(RLIMIT_FSIZE, &old);
+  auto limit = old;
+  limit.rlim_cur = std::filesystem::file_size(path("leases.db-wal")) + 100'000;
+  ::setrlimit(RLIMIT_FSIZE, &limit);
+  auto result = run(large);
+  auto found = run(operation::read(tok)).previous.state.value_or("");
+  ::setrlimit(RLIMIT_FSIZE, &old);
+  ::signal(SIGXFSZ, before);
+  BOOST_TEST((result.code == ec::unknown_outcome));
+  BOOST_TEST(found == "small");
+  BOOST_TEST(run(large).ok());
+  BOOST_TEST(run(operation::read(tok)).previous.state.value_or("").size()
+             == 500'000u);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -110,6 +110,32 @@ outcome check(const operation& op, std::size_t max_state_bytes) {
 
 store::~store() = default;
 
+clock_difference compare_clocks(store& st, const store_clock& ours) {
+  // The first one may have to connect.
+  constexpr int attempts = 3;
+  clock_difference best;
+  list_query query;
+  query.work_id = "-";
+  query.limit = 1;
+  for (int i = 0; i < attempts; ++i) {
+    auto before = ours();
+    auto found = st.list(query);
+    auto took = ours() - before;
+    if (found.code != ec::none) {
+      best = {};
+      best.code = found.code;
+      best.detail = std::move(found.detail);
+      return best;
+    }
+    duration tolerance{(took + 1) / 2};
+    if (i == 0 || tolerance < best.tolerance) {
+      best.ahead = duration{found.now_us - before - took / 2};
+      best.tolerance = tolerance;
+    }
+  }
+  return best;
+}
+
 std::vector<std::vector<std::size_t>>
 split_by_work_id(std::span<const operation> ops) {
   std::vector<std::vector<std::size_t>> parts;

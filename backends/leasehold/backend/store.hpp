@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "leasehold/clock.hpp"
 #include "leasehold/duration.hpp"
 #include "leasehold/error.hpp"
 #include "leasehold/exit_mode.hpp"
@@ -246,6 +247,24 @@ public:
 };
 
 using store_ptr = std::unique_ptr<store>;
+
+/// How the clock of a store stands to another one.
+struct clock_difference {
+  ec code = ec::none;
+
+  /// How far the store's clock is ahead; negative if it is behind.
+  duration ahead{0};
+
+  /// `ahead` is right within this, half the time that the store took.
+  duration tolerance{0};
+
+  std::string detail;
+};
+
+/// Asks the store for its time, a few times, and keeps the best answer. Leases
+/// do not depend on the difference, but people who compare times do, and a
+/// large one says that some clock is wrong.
+clock_difference compare_clocks(store& st, const store_clock& ours);
 
 /// Splits a batch so that each part has at most one operation per work ID and
 /// operations on one work ID keep their order: part k holds the k-th operation

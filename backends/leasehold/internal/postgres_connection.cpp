@@ -158,6 +158,18 @@ reply postgres_connection::connect(limit_clock::time_point end) {
     }
     drop();
   }
+  auto is_old = attempt_ != nullptr;
+  auto result = open_session(end);
+  // What came of an attempt that an earlier call began says little: it may
+  // have fallen into a hole that is closed now, or have succeeded long ago.
+  if (!result.ok() && is_old && !attempt_ && limit_clock::now() < end) {
+    retry_at_ = {};
+    result = open_session(end);
+  }
+  return result;
+}
+
+reply postgres_connection::open_session(limit_clock::time_point end) {
   if (!attempt_) {
     if (limit_clock::now() < retry_at_)
       return lost(false, last_problem_);
@@ -216,24 +228,54 @@ reply postgres_connection::connect(limit_clock::time_point end) {
   return lost(false, last_problem_);
 }
 
-reply postgres_connection::start_session(limit_clock::time_point end) {
+std::string postgres_connection::limits(duration left) {
   // The server gives up before we do: an answer that says so is worth more
-  // than a connection that was cut and an outcome that nobody knows.
+  // than a connection that was cut and an outcome that nobody knows, and a
+  // statement that nobody waits for must not be run later.
   auto milliseconds = [](duration x) {
-    return std::to_string(
-      std::chrono::duration_cast<std::chrono::milliseconds>(x).count());
+    return std::to_string(std::max<long long>(
+      1, std::chrono::duration_cast<std::chrono::milliseconds>(x).count()));
   };
-  auto sql = "set statement_timeout = "
-             + milliseconds(options_.timeout * 8 / 10) + "; set lock_timeout = "
-             + milliseconds(options_.timeout * 7 / 10)
-             // A plan that was made while the table was small must still be
-             // right when it is large: always by the index.
-             + "; set plan_cache_mode = force_generic_plan"
-               "; set enable_seqscan = off; set enable_hashjoin = off"
-               "; set enable_mergejoin = off; set jit = off"
-               "; set default_transaction_isolation = 'read committed'"
-               "; set default_transaction_deferrable = off"
-               "; set client_min_messages = warning";
+  told_ = left;
+  return "set statement_timeout = " + milliseconds(left * 8 / 10)
+         + "; set lock_timeout = " + milliseconds(left * 7 / 10);
+}
+
+// Most calls find the server told already: only one that has spent a part of
+// its time, and the first one after it, has to.
+reply postgres_connection::fit_limits(limit_clock::time_point end) {
+  reply result;
+  result.state = reply::status::ok;
+  auto left = std::chrono::duration_cast<duration>(end - limit_clock::now());
+  left = std::clamp(left, duration{0}, options_.timeout);
+  auto tolerance = options_.timeout / 10;
+  auto is_too_long = left < told_ - told_ / 10;
+  auto is_too_short
+    = told_ < options_.timeout - tolerance && left > told_ + tolerance;
+  if (!is_too_long && !is_too_short)
+    return result;
+  if (PQsendQuery(conn(), limits(left).c_str()) == 0)
+    return lost(false, PQerrorMessage(conn()));
+  result = finish(end);
+  result.sent = false;
+  return result;
+}
+
+reply postgres_connection::start_session(limit_clock::time_point end) {
+  auto sql
+    = limits(options_.timeout)
+      // A plan that was made while the table was small must still be
+      // right when it is large: always by the index.
+      + "; set plan_cache_mode = force_generic_plan"
+        "; set enable_seqscan = off; set enable_hashjoin = off"
+        "; set enable_mergejoin = off; set jit = off"
+        "; set default_transaction_isolation = 'read committed'"
+        "; set default_transaction_deferrable = off"
+        "; set client_min_messages = warning"
+        // What was confirmed, and each number that was given out, survives a
+        // crash, even where roles or databases settle for less.
+        "; select set_config('synchronous_commit', 'on', false)"
+        " where current_setting('synchronous_commit') = 'off'";
   if (PQsendQuery(conn(), sql.c_str()) == 0)
     return lost(false, PQerrorMessage(conn()));
   auto result = finish(end);
@@ -311,7 +353,8 @@ reply postgres_connection::finish(limit_clock::time_point end) {
   // the transaction may have been committed before it.
   auto& state = result.sqlstate;
   if (result.state == reply::status::refused
-      && (state.empty() || state.starts_with("57P") || state.starts_with("08")))
+      && (state.empty() || state.starts_with("57P") || state.starts_with("08")
+          || state == "40003"))
     return lost(true, result.message);
   return result;
 }
@@ -332,6 +375,8 @@ reply postgres_connection::run(const prepared_statement& stmt,
                                std::span<const parameter> params,
                                limit_clock::time_point end) {
   if (auto state = connect(end); !state.ok())
+    return state;
+  if (auto state = fit_limits(end); !state.ok())
     return state;
   if (!prepared_.contains(stmt.name)) {
     auto state = prepare(stmt, end);
@@ -356,6 +401,8 @@ reply postgres_connection::run(const prepared_statement& stmt,
 reply postgres_connection::run_text(const std::string& sql,
                                     limit_clock::time_point end) {
   if (auto state = connect(end); !state.ok())
+    return state;
+  if (auto state = fit_limits(end); !state.ok())
     return state;
   if (PQsendQuery(conn(), sql.c_str()) == 0)
     return lost(false, PQerrorMessage(conn()));

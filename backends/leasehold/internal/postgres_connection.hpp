@@ -143,9 +143,18 @@ private:
 
   bool is_alive() noexcept;
 
+  /// Makes an attempt, or waits for the one that is under way.
+  reply open_session(limit_clock::time_point end);
+
   reply lost(bool sent, std::string_view what);
 
   reply start_session(limit_clock::time_point end);
+
+  /// The settings that make the server give up before `left` is over.
+  std::string limits(duration left);
+
+  /// Sets them anew if what is left of the call asks for it.
+  reply fit_limits(limit_clock::time_point end);
 
   /// Waits for the socket; on timeout gives up the connection.
   bool wait(short events, limit_clock::time_point end, short* seen = nullptr);
@@ -166,6 +175,9 @@ private:
 
   /// Names of the statements that this session has prepared.
   std::set<std::string> prepared_;
+
+  /// The time that the server was told to keep to, see `limits`.
+  duration told_{0};
 
   /// When the next attempt may start, and how long to pause after it.
   limit_clock::time_point retry_at_{};

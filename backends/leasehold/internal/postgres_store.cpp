@@ -47,6 +47,16 @@ constexpr int max_repeats = 5;
 // it is locked, so that it is true of the row as it is then; tables are joined
 // by their key alone, which keeps the plan good whatever the statistics say.
 // The first row of each result carries the time.
+//
+// A claim draws its number before its row is locked if there is no row yet, or
+// none any more. So that it cannot store that number after a larger one was
+// issued and deleted, claims exclude deletions: they share an advisory lock on
+// one of some buckets of work IDs, a forget waits until it has that for itself,
+// and a sweep leaves a row out if it cannot have it. All locks on buckets are
+// taken in order, before those on rows.
+
+constexpr std::string_view lock_space = "731057924";
+constexpr std::string_view bucket_function = "63 & hashtext";
 
 constexpr std::string_view acquire_sql = R"(
 with i as materialized (
@@ -62,6 +72,10 @@ with i as materialized (
     i.request <> 0 and l.request_id = i.request and l.exit_mode is null
       and l.holder_id = i.holder_id as repeated
   from i left join @table l on l.work_id = i.work_id
+), s as materialized (
+  select count(pg_advisory_xact_lock_shared(@space, x.bucket)) as taken
+  from (select distinct @bucket(p.work_id) as bucket from p
+    where p.free and p.repeated is not true order by 1) x
 ), g as (
   insert into @table as l (work_id, holder_id, expires_at, acquired_at,
     updated_at, request_id)
@@ -69,6 +83,7 @@ with i as materialized (
     statement_timestamp() + p.ttl * interval '1 microsecond',
     statement_timestamp(), statement_timestamp(), nullif(p.request, 0)
   from p where p.free and p.repeated is not true
+    and (select s.taken from s) > 0
   order by p.work_id collate "C"
   on conflict (work_id) do update set
     holder_id = excluded.holder_id,
@@ -222,12 +237,18 @@ union all select k.ord, k.outcome, k.expires_at from k
 )";
 
 constexpr std::string_view forget_sql = R"(
-with k as materialized (
-  select i.ord, l.work_id, l.expires_at
+with i as materialized (
+  select u.work_id, u.holder_id, u.number, u.ord
   from unnest($1::text[], $2::text[], $3::bigint[])
-    with ordinality as i(work_id, holder_id, number, ord)
-  join @table l on l.work_id = i.work_id
+    with ordinality as u(work_id, holder_id, number, ord)
+), s as materialized (
+  select count(pg_advisory_xact_lock(@space, x.bucket)) as taken
+  from (select distinct @bucket(i.work_id) as bucket from i order by 1) x
+), k as materialized (
+  select i.ord, l.work_id, l.expires_at
+  from i join @table l on l.work_id = i.work_id
   where l.holder_id = i.holder_id and l.fencing_token = i.number
+    and (select s.taken from s) > 0
   order by l.work_id collate "C" for update of l
 ), x as (
   delete from @table l using k where l.work_id = k.work_id
@@ -256,10 +277,11 @@ constexpr std::string_view sweep_sql = R"(
 with c as materialized (
   select l.work_id from @table l
   where l.work_id collate "C" > $1::text
-    and l.updated_at
-      < statement_timestamp() - $2::bigint * interval '1 microsecond'
-    and (l.exit_mode = 'retired' or ($3::bigint <> 0 and l.exit_mode is null
-      and l.expires_at < statement_timestamp()))
+    and case when l.updated_at
+        < statement_timestamp() - $2::bigint * interval '1 microsecond'
+      and (l.exit_mode = 'retired' or ($3::bigint <> 0 and l.exit_mode is null
+        and l.expires_at < statement_timestamp()))
+      then pg_try_advisory_xact_lock(@space, @bucket(l.work_id)) else false end
   order by l.work_id collate "C" limit $4::bigint
   for update skip locked
 ), d as (
@@ -280,6 +302,8 @@ std::string filled(std::string_view sql, const table_name& table,
       result.replace(pos, from.size(), to);
   };
   replace("@compare", compare);
+  replace("@space", lock_space);
+  replace("@bucket", bucket_function);
   replace("@table", table.quoted());
   return result;
 }
@@ -964,6 +988,73 @@ constexpr std::array<column, 12> columns{{
   {"checkpoint_seq", "bigint"},
 }};
 
+/// The sequence that a table's numbers come from, as `s`, with its settings as
+/// `q`. Nothing if the default of the column does not name it openly.
+std::string from_sequence_of(const table_name& table) {
+  return " from pg_attrdef e join pg_attribute a on a.attrelid = e.adrelid"
+         "  and a.attnum = e.adnum and a.attname = 'fencing_token'"
+         " join pg_depend d on d.classid = 'pg_attrdef'::regclass"
+         "  and d.objid = e.oid and d.refclassid = 'pg_class'::regclass"
+         " join pg_class s on s.oid = d.refobjid and s.relkind = 'S'"
+         " join pg_sequence q on q.seqrelid = s.oid"
+         " join pg_class t on t.oid = e.adrelid"
+         " where e.adrelid = to_regclass("
+         + literal(table.quoted()) + ")";
+}
+
+/// What the sequence gives out next.
+constexpr std::string_view next_number
+  = "coalesce(pg_sequence_last_value(s.oid) + q.seqincrement, q.seqstart)";
+
+/// What would let numbers go back or leases vanish in a table that has the
+/// right shape: a copy without its sequence, for one.
+failure check_numbers(postgres_connection& connection,
+                      const postgres_options& options,
+                      limit_clock::time_point end,
+                      std::vector<std::string>& problems) {
+  auto sql = "select s.oid::regclass::text, q.seqincrement, q.seqcache,"
+             " q.seqcycle, s.relpersistence, t.relpersistence,"
+             " has_sequence_privilege(s.oid, 'usage'), x.highest,"
+             " case when has_sequence_privilege(s.oid, 'usage') then "
+             + std::string{next_number} + " > x.highest else true end"
+             + from_sequence_of(options.table);
+  sql.insert(sql.find(" where e.adrelid"),
+             " cross join (select coalesce(max(l.fencing_token), 0) as highest"
+             " from "
+               + options.table.quoted() + " l) x");
+  auto res = connection.run_text(sql, end);
+  if (!res.ok())
+    return explained(res, options, false);
+  result_view view{res.result.get()};
+  auto table = "table " + options.table.plain();
+  for (int r = 0; r < view.rows(); ++r) {
+    std::string name{view.bytes(r, 0)};
+    auto label = "sequence " + name;
+    if (view.bytes(r, 6) != "t")
+      problems.push_back(label + ": this user may not use it");
+    if (view.bytes(r, 1).starts_with('-') || view.bytes(r, 3) != "f")
+      problems.push_back(label + " does not always grow; run `alter sequence "
+                         + name + " increment by 1 no cycle`");
+    // Each session would have numbers in stock, and give out old ones late.
+    if (view.bytes(r, 2) != "1")
+      problems.push_back(label + " keeps " + std::string{view.bytes(r, 2)}
+                         + " numbers per session in stock; run `alter "
+                           "sequence "
+                         + name + " cache 1`");
+    if (view.bytes(r, 4) != "p" || view.bytes(r, 5) != "p")
+      problems.push_back(table
+                         + " or its sequence is not kept after a crash; "
+                           "run `alter table "
+                         + options.table.plain() + " set logged`");
+    if (view.bytes(r, 8) != "t")
+      problems.push_back(label + " is behind the numbers of " + table + ", "
+                         + std::string{view.bytes(r, 7)}
+                         + " is taken; run `leasehold schema apply -s "
+                         + options.display + "`");
+  }
+  return {};
+}
+
 failure check_on(postgres_connection& connection,
                  const postgres_options& options, limit_clock::time_point end) {
   auto name = literal(options.table.quoted());
@@ -1022,6 +1113,12 @@ failure check_on(postgres_connection& connection,
           table + ": this user may not "
           + std::string{privileges[static_cast<std::size_t>(i)]});
   }
+  if (problems.empty()) {
+    auto why = check_numbers(connection, options, end, problems);
+    if (!why.ok())
+      return why;
+    shape_differs = !problems.empty();
+  }
   if (problems.empty())
     return result;
   result.code = ec::store_failed;
@@ -1058,6 +1155,16 @@ failure apply_postgres_schema(const postgres_options& options) {
                                             + std::string{apply_lock} + ")"};
   for (auto& stmt : schema_statements(postgres_schema, patient.table))
     steps.push_back(std::move(stmt));
+  // Numbers go on behind those of the rows. Nobody draws one meanwhile.
+  steps.push_back("lock table " + patient.table.quoted()
+                  + " in share row exclusive mode");
+  auto repair = "select setval(s.oid::regclass, x.highest)"
+                + from_sequence_of(patient.table)
+                + " and x.highest >= " + std::string{next_number};
+  repair.insert(repair.find(" where e.adrelid"),
+                " cross join (select max(l.fencing_token) as highest from "
+                  + patient.table.quoted() + " l) x");
+  steps.push_back(std::move(repair));
   steps.emplace_back("commit");
   for (auto& step : steps) {
     auto res = connection.run_text(step, end);

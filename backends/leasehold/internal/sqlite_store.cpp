@@ -64,9 +64,12 @@ failure classify(int code, std::string_view message, phase at,
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
     case SQLITE_INTERRUPT:
-    case SQLITE_NOMEM:
     case SQLITE_FULL:
       result.code = ec::unavailable;
+      return result;
+    case SQLITE_NOMEM:
+      // A commit needs memory also after it has written all.
+      result.code = at == phase::commit ? ec::unknown_outcome : ec::unavailable;
       return result;
     case SQLITE_IOERR:
       // A commit that could not be written to the end may still be found
@@ -895,6 +898,25 @@ sweep_result sqlite_store::sweep(const sweep_query& query) {
 
 // ---------------------------------------------------------------------------
 
+/// What would let numbers go back: a counter that is behind the rows.
+void check_numbers(connection& conn, const sqlite_options& options,
+                   std::vector<std::string>& problems) {
+  long long last = 0;
+  long long highest = 0;
+  auto counter = options.table.quoted_sequence();
+  conn.sql() << "select coalesce((select last_number from " + counter
+                  + " where id = 1), -1), (select coalesce(max(fencing_token),"
+                    " 0) from "
+                  + options.table.quoted() + ")",
+    soci::into(last), soci::into(highest);
+  if (last < highest)
+    problems.push_back("table " + counter.substr(1, counter.size() - 2)
+                       + " is behind the numbers of table "
+                       + options.table.plain() + ", " + std::to_string(highest)
+                       + " is taken; run `leasehold schema apply -s "
+                       + options.display + "`");
+}
+
 failure check_on(connection& conn, const sqlite_options& options) {
   std::vector<std::string> problems;
   auto look = [&](const std::string& quoted,
@@ -934,6 +956,8 @@ failure check_on(connection& conn, const sqlite_options& options) {
     "id bigint", "last_number bigint"};
   look(options.table.quoted(), lease_columns);
   look(options.table.quoted_sequence(), counter_columns);
+  if (problems.empty())
+    check_numbers(conn, options, problems);
   failure result;
   if (problems.empty())
     return result;
@@ -977,6 +1001,11 @@ failure apply_sqlite_schema(const sqlite_options& options) {
     conn.sql() << "begin immediate";
     for (auto& stmt : schema_statements(sqlite_schema, options.table))
       conn.sql() << stmt;
+    // Numbers go on behind those of the rows.
+    conn.sql() << "update " + options.table.quoted_sequence()
+                    + " set last_number = max(last_number, (select"
+                      " coalesce(max(fencing_token), 0) from "
+                    + options.table.quoted() + "))";
     conn.sql() << "commit";
     return check_on(conn, options);
   });
