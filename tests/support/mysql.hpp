@@ -74,8 +74,7 @@ private:
 
 /// mariadb_server stop, start, freeze or thaw.
 inline void server(const std::string& command) {
-  auto line
-    = "'" + environment("LEASEHOLD_TEST_MYSQL_SERVER") + "' " + command;
+  auto line = "'" + environment("LEASEHOLD_TEST_MYSQL_SERVER") + "' " + command;
   if (std::system(line.c_str()) != 0)
     throw std::runtime_error{"mariadb_server " + command + " failed"};
 }

@@ -319,7 +319,7 @@ mysql_reply mysql_connection::start_session(limit_clock::time_point end) {
   std::string sql
     = "set session transaction isolation level read committed, read write;"
       "set session autocommit = 1, completion_type = 0, sql_safe_updates = 0,"
-      " sql_big_selects = 1, sql_select_limit = default,"
+      " sql_big_selects = 1, sql_select_limit = 18446744073709551615,"
       " sql_mode = 'STRICT_ALL_TABLES', group_concat_max_len = "
       + std::string{longest_aggregate} + ", innodb_lock_wait_timeout = "
       + lock_seconds + ", lock_wait_timeout = " + lock_seconds + ";";
@@ -381,7 +381,7 @@ mysql_reply mysql_connection::run(std::string_view sql,
 mysql_reply mysql_connection::upload(std::string_view bytes,
                                      limit_clock::time_point end) {
   constexpr std::string_view sql = "set @lh_state = ?";
-  constexpr std::size_t piece = 1024 * 1024;
+  constexpr std::size_t piece = 512 * 1024;
   if (auto state = connect(end); !state.ok())
     return state;
   wait_end = end;

@@ -86,7 +86,8 @@ insert into <table> (work_id, holder_id, fencing_token, expires_at,
   on duplicate key update fencing_token = fencing_token;
 select json_arrayagg(json_array(j.o, j.i, j.h, @lh_now + j.t, j.q,
     if(l.fencing_token = 0, 'none', coalesce(l.exit_mode, 'expired')),
-    if(l.fencing_token = 0, null, hex(l.holder_id)))), max(l.fencing_token)
+    if(l.fencing_token = 0, null, hex(l.holder_id)),
+    coalesce(l.checkpoint_bytes, 0))), max(l.fencing_token)
   from json_table(@lh_in, '$[*]' columns (o int path '$[0]',
     i varchar(1024) character set latin1 path '$[1]',
     h varchar(1024) character set latin1 path '$[2]',
@@ -111,14 +112,15 @@ update json_table(@lh_out, '$[*]' columns (n for ordinality,
     l.updated_at = @lh_now, l.request_id = nullif(g.q, 0),
     l.checkpoint_seq = null;
 commit;
-select g.o, @lh_now, @lh_last + g.n, g.e, g.x, unhex(g.p),
-    l.fencing_token <=> @lh_last + g.n, l.checkpoint_bytes,
-    if(l.checkpoint_bytes <= <inline>, l.checkpoint, null)
+select g.o, @lh_now, @lh_last + g.n, g.e, g.x, unhex(g.p), g.b,
+    if(g.b <= <inline>, l.checkpoint, null)
   from json_table(@lh_out, '$[*]' columns (n for ordinality,
     o int path '$[0]', i varchar(1024) character set latin1 path '$[1]',
     e bigint path '$[3]', x varchar(16) character set latin1 path '$[5]',
-    p varchar(1024) character set latin1 path '$[6]')) g
-  left join <table> l force index (primary) on l.work_id = unhex(g.i);
+    p varchar(1024) character set latin1 path '$[6]',
+    b bigint path '$[7]')) g
+  left join <table> l force index (primary) on l.work_id = unhex(g.i)
+    and l.fencing_token = @lh_last + g.n;
 )";
 
 constexpr std::string_view read_sql = R"(
@@ -794,10 +796,9 @@ private:
       result.expires_us = granted.integer(3);
       result.previous.exit = exit_mode_from_store(granted.bytes(4));
       result.previous.holder_id = granted.bytes(5);
-      // What is already somebody else's again cannot be read any more, and
-      // fetching it will say so.
-      if (granted.integer(6) == 0
-          || !take_state(granted, 7, result.previous.state))
+      // Also what is already somebody else's again, which cannot be read any
+      // more: fetching it will say so.
+      if (!take_state(granted, 6, result.previous.state))
         stored.push_back(i);
     }
     chunk = undecided(chunk);
