@@ -2,12 +2,9 @@
 // What can go wrong with a server.
 #include "support/mysql.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <csignal>
 #include <set>
 #include <thread>
 #include <vector>
@@ -791,16 +788,6 @@ BOOST_AUTO_TEST_CASE(a_server_that_takes_small_packets_says_how_small) {
   }
   for (auto& x : st->execute(states))
     BOOST_TEST_REQUIRE(x.ok(), x.detail);
-}
-
-BOOST_AUTO_TEST_CASE(the_library_leaves_signals_alone) {
-  struct sigaction action {};
-
-  auto before = std::signal(SIGPIPE, SIG_DFL);
-  take(*source().open(), "job");
-  ::sigaction(SIGPIPE, nullptr, &action);
-  BOOST_TEST((action.sa_handler == SIG_DFL));
-  std::signal(SIGPIPE, before);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
