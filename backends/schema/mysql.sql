@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The lease table and the counter of fencing numbers, for MariaDB 10.6 and
--- MySQL 8.0.19. Idempotent. IDs are bytes: both servers compare those alike,
+-- MySQL 8.0.20. Idempotent. IDs are bytes: both servers compare those alike,
 -- with no regard to case or trailing blanks. Times are microseconds since the
 -- Unix epoch. No index may contain expires_at or updated_at, which every
 -- renewal changes. checkpoint_bytes is there because InnoDB reads a whole state

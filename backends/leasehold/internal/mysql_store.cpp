@@ -51,7 +51,7 @@ constexpr int max_repeats = 5;
 // and kept in @lh_out, and only the rows in there are touched after that;
 // tables are joined by their key alone. The rows of a batch come as JSON in
 // which all text is hex: nothing needs escaping, whatever the SQL mode. The
-// syntax is common to MariaDB 10.6 and MySQL 8.0.19.
+// syntax is common to MariaDB 10.6 and MySQL 8.0.20.
 
 constexpr std::string_view now_sql
   = "timestampdiff(microsecond, '1970-01-01', utc_timestamp(6))";
