@@ -168,6 +168,71 @@ BOOST_AUTO_TEST_CASE(a_session_that_is_killed_in_mid_call_heals) {
   BOOST_TEST((run(*st, operation::renew(tok, 60s)).code == ec::none));
 }
 
+// contract 76
+BOOST_AUTO_TEST_CASE(what_was_cut_can_be_repeated_until_it_is_answered) {
+  constexpr int count = 100;
+  std::atomic<bool> done = false;
+  std::atomic<int> answers = 0;
+  // After every second answer, one packet is cut wherever it happens to be.
+  std::thread killer{[&] {
+    test::side_connection cutter;
+    for (int next = 1; !done;) {
+      if (answers < next)
+        continue;
+      auto kill = cutter.run(
+        "select concat('kill ', min(id)) from information_schema.processlist "
+        "where user = 'lease' and command = 'Query'");
+      if (kill.empty())
+        continue;
+      // It may have gone by itself.
+      cutter.run("begin not atomic declare continue handler for 1094 do 0; "
+                 + kill + "; end");
+      next = answers + 2;
+    }
+  }};
+  auto st = source(2s).open();
+  int unknown = 0;
+  auto answered = [&](const operation& op) {
+    auto end = steady_clock::now() + 20s;
+    for (;;) {
+      auto result = st->execute({&op, 1}).front();
+      if (result.code != ec::unknown_outcome
+          && result.code != ec::unavailable) {
+        ++answers;
+        return result;
+      }
+      unknown += result.code == ec::unknown_outcome ? 1 : 0;
+      if (steady_clock::now() > end)
+        return result;
+    }
+  };
+  std::vector<ec> codes;
+  std::set<std::int64_t> numbers;
+  for (int i = 0; i < count; ++i) {
+    auto work_id = "job" + std::to_string(i);
+    auto granted = answered(operation::acquire(work_id, "ann", 60s, i + 1));
+    auto tok = token_of(work_id, granted);
+    numbers.insert(granted.number);
+    codes.push_back(granted.code);
+    codes.push_back(answered(operation::checkpoint(tok, 60s, "x", 1)).code);
+    codes.push_back(answered(operation::renew(tok, 60s)).code);
+    codes.push_back(
+      answered(operation::release(tok, exit_mode::finished, true)).code);
+  }
+  done = true;
+  killer.join();
+  BOOST_TEST_MESSAGE("replies lost: " << unknown);
+  BOOST_TEST(unknown > 0);
+  BOOST_TEST(std::all_of(codes.begin(), codes.end(),
+                         [](auto x) { return x == ec::none; }));
+  // No grant was made twice.
+  BOOST_TEST(numbers.size() == count);
+  BOOST_TEST(last_number() == std::to_string(count));
+  BOOST_TEST(side.run("select count(*) from faulty where exit_mode = "
+                      "'finished' and checkpoint = 'x'")
+             == std::to_string(count));
+}
+
 // contract 239
 BOOST_AUTO_TEST_CASE(a_lock_that_stays_is_reported_within_the_limit) {
   for (auto limit : {duration{500ms}, duration{3s}}) {
