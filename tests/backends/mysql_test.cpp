@@ -2,9 +2,14 @@
 // What can go wrong with a server.
 #include "support/mysql.hpp"
 
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <set>
 #include <thread>
 #include <vector>
@@ -269,6 +274,42 @@ BOOST_AUTO_TEST_CASE(a_lock_that_goes_in_time_is_not_reported) {
   side.run("rollback");
   caller.join();
   BOOST_TEST((result.code == ec::none));
+}
+
+BOOST_AUTO_TEST_CASE(a_process_that_is_stopped_keeps_nobody_waiting) {
+  auto st = source(2s).open();
+  auto busy = ::fork();
+  if (busy == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    auto mine = source(2s).open();
+    for (;;) {
+      std::vector<operation> ops;
+      for (int i = 0; i < 20; ++i)
+        ops.push_back(
+          operation::acquire("busy" + std::to_string(i), "ann", -1s));
+      mine->execute(ops);
+    }
+  }
+  auto takeovers = [this] {
+    return side.run("select coalesce(max(fencing_token), 0) from faulty where "
+                    "work_id like 'busy%'");
+  };
+  auto bad = 0;
+  for (int round = 0; round < 40; ++round) {
+    // Stopped at any time while it takes leases over.
+    auto before = takeovers();
+    while (takeovers() == before)
+      ;
+    std::this_thread::sleep_for(std::chrono::microseconds{round * 97});
+    ::kill(busy, SIGSTOP);
+    bad += acquire(*st, "fresh" + std::to_string(round)).ok() ? 0 : 1;
+    bad += acquire(*st, "busy7", "bob").code == ec::unavailable ? 1 : 0;
+    side.run("update faulty set expires_at = 0 where holder_id = 'bob'");
+    ::kill(busy, SIGCONT);
+  }
+  ::kill(busy, SIGKILL);
+  ::waitpid(busy, nullptr, 0);
+  BOOST_TEST(bad == 0);
 }
 
 BOOST_AUTO_TEST_CASE(a_deadlock_is_retried_within_the_call) {

@@ -234,7 +234,7 @@ mysql_reply mysql_connection::failed(std::size_t position) {
 // statement from an unknown outcome.
 bool mysql_connection::is_alive() const noexcept {
   pollfd one{mysql_get_socket(conn()), POLLIN | POLLRDHUP, 0};
-  return ::poll(&one, 1, 0) == 0;
+  return one.fd >= 0 && ::poll(&one, 1, 0) == 0;
 }
 
 mysql_reply mysql_connection::connect(limit_clock::time_point end) {
