@@ -166,7 +166,7 @@ int run_program(int argc, char** argv) {
   globals flags;
   app
     .add_option("-s,--store", flags.store,
-                "postgresql://..., sqlite:///... or memory:")
+                "postgresql://..., mysql://..., sqlite:///... or memory:")
     ->envname("LEASEHOLD_STORE");
   app.add_option("-c,--config", flags.config, "Configuration file (YAML)")
     ->envname("LEASEHOLD_CONFIG");

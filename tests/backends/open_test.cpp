@@ -6,6 +6,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <algorithm>
+#include <csignal>
 
 using namespace leasehold;
 using namespace leasehold::backend;
@@ -48,6 +49,12 @@ BOOST_AUTO_TEST_CASE(shows_a_url_without_its_secrets) {
              == "postgresql://h/d?password=***&sslpassword=***");
   BOOST_TEST(shown("POSTGRESQL://a,b:5433,[::1]:5/d")
              == "postgresql://a,b:5433,[::1]:5/d");
+  BOOST_TEST(shown("mysql://ann:s3cret@db:3307/work")
+             == "mysql://ann:***@db:3307/work");
+  BOOST_TEST(shown("mariadb://ann@[::1]:3307/work?table=ops.leases")
+             == "mysql://ann@[::1]:3307/work?table=ops.leases");
+  BOOST_TEST(shown("mysql://:s3cret@/work?socket=/run/my%20sql&ssl-ca=/ca.pem")
+             == "mysql://:***@/work?socket=%2Frun%2Fmy%20sql&ssl-ca=%2Fca.pem");
   BOOST_TEST(shown("sqlite:///var/lib/my%20leases.db")
              == "sqlite:///var/lib/my%20leases.db");
   BOOST_TEST(shown("sqlite:leases.db?table=mine")
@@ -58,7 +65,8 @@ BOOST_AUTO_TEST_CASE(shows_a_url_without_its_secrets) {
 BOOST_AUTO_TEST_CASE(names_the_known_schemes_when_it_knows_no_other) {
   BOOST_TEST(has(problem("oracle://db"), "unknown scheme \"oracle\""));
   BOOST_TEST(has(problem("oracle://db"), "sqlite:"));
-  BOOST_TEST(has(problem("mysql://db/x"), "not supported yet"));
+  BOOST_TEST(has(problem("oracle://db"), "mysql://"));
+  BOOST_TEST(has(problem("redis://db/x"), "not supported yet"));
   BOOST_TEST(has(problem(""), "is empty"));
   BOOST_TEST(has(problem("/var/lib/x.db"), "scheme"));
   BOOST_TEST(has(problem("leases"), "scheme"));
@@ -80,6 +88,18 @@ BOOST_AUTO_TEST_CASE(refuses_what_it_cannot_use_without_repeating_secrets) {
          "postgresql://db/a/b",
          "postgresql://db/work?nonsense=hunter",
          "postgresql://db/work?sslmode",
+         "mysql://ann:pa/hunter@db/work",
+         "mysql://ann:pa@hunter@db/work",
+         "mysql://ann:hunter@db",
+         "mysql://ann:hunter@db/",
+         "mysql://ann:hunter@db/a/b",
+         "mysql://ann:hunter@db:x/work",
+         "mysql://ann:hunter@a,b/work",
+         "mysql://ann:hunter@%2Frun%2Fsocket/work",
+         "mysql://ann:hunter@db/work?socket=/run/socket",
+         "mysql://ann@db/work?password=hunter",
+         "mysql://ann:hunter@db/work?table=a%60b",
+         "mysql:work",
          "sqlite:",
          "sqlite://leases.db",
          "sqlite://u:hunter@h/leases.db",
@@ -127,10 +147,18 @@ BOOST_AUTO_TEST_CASE(a_table_in_the_url_wins) {
   BOOST_TEST(has(all, "nextval('\"ops\".\"from_url_seq\"')"));
   BOOST_TEST(!has(all, "from_options"));
   BOOST_TEST(!has(all, "leasehold_leases"));
+  all.clear();
+  for (auto& stmt :
+       source("mysql:///x?table=ops.from_url", options).schema_statements())
+    all += stmt + "\n";
+  BOOST_TEST(has(all, "`ops`.`from_url` ("));
+  BOOST_TEST(has(all, "`ops`.`from_url_seq` ("));
+  BOOST_TEST(!has(all, "from_options"));
+  BOOST_TEST(!has(all, "leasehold_leases"));
 }
 
 BOOST_AUTO_TEST_CASE(schema_statements_hold_neither_comments_nor_semicolons) {
-  for (auto url : {"postgresql:///x", "sqlite:x.db"}) {
+  for (auto url : {"postgresql:///x", "mysql:///x", "sqlite:x.db"}) {
     auto statements = source(url).schema_statements();
     BOOST_TEST(statements.size() >= 3u);
     for (auto& stmt : statements) {
@@ -140,6 +168,16 @@ BOOST_AUTO_TEST_CASE(schema_statements_hold_neither_comments_nor_semicolons) {
     }
   }
   BOOST_TEST(source("memory:").schema_statements().empty());
+}
+
+// libmariadb has SIGPIPE ignored when it starts, and children would inherit it.
+BOOST_AUTO_TEST_CASE(a_session_leaves_the_signals_of_the_program_alone) {
+  auto before = std::signal(SIGPIPE, SIG_DFL);
+  auto op = operation::acquire("job", "ann", 10s);
+  auto result
+    = source("mysql://ann@127.0.0.1:1/x").open()->execute({&op, 1})[0];
+  BOOST_TEST((result.code == ec::unavailable));
+  BOOST_TEST((std::signal(SIGPIPE, before) == SIG_DFL));
 }
 
 BOOST_AUTO_TEST_CASE(sessions_of_one_memory_source_share_their_data) {

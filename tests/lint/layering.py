@@ -16,6 +16,7 @@ ORDER = ["backends", "actors", "config", "apps"]
 THIRD_PARTY = {
     "soci/": (["backends"], False),
     "libpq-fe.h": (["backends"], False),
+    "mysql": (["backends"], False),
     "sqlite3.h": (["backends"], False),
     "yaml-cpp/": (["config"], False),
     "CLI/": (["apps"], True),

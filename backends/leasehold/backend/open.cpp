@@ -2,6 +2,7 @@
 #include "leasehold/backend/open.hpp"
 
 #include "leasehold/backend/memory.hpp"
+#include "leasehold/internal/mysql_store.hpp"
 #include "leasehold/internal/postgres_store.hpp"
 #include "leasehold/internal/schema.hpp"
 #include "leasehold/internal/sqlite_store.hpp"
@@ -46,7 +47,8 @@ public:
 
 namespace {
 
-constexpr std::string_view known_schemes = "postgresql://, sqlite: and memory:";
+constexpr std::string_view known_schemes
+  = "mysql://, postgresql://, sqlite: and memory:";
 
 constexpr std::size_t most_state_bytes = 512u * 1024 * 1024;
 
@@ -168,6 +170,33 @@ public:
 
 private:
   internal::postgres_options options_;
+};
+
+class mysql_source : public store_source::impl {
+public:
+  explicit mysql_source(internal::mysql_options options)
+    : options_(std::move(options)) {
+    // nop
+  }
+
+  store_ptr open() const override {
+    return internal::make_mysql_store(options_);
+  }
+
+  failure check_schema() const override {
+    return internal::check_mysql_schema(options_);
+  }
+
+  failure apply_schema() const override {
+    return internal::apply_mysql_schema(options_);
+  }
+
+  std::vector<std::string> schema_statements() const override {
+    return internal::mysql_schema_statements(options_.table);
+  }
+
+private:
+  internal::mysql_options options_;
 };
 
 template <class Source>
@@ -314,6 +343,124 @@ parsed<postgres_source> parse_postgres(url parts,
   return source;
 }
 
+/// A value for SOCI's list of connection parameters.
+std::string soci_parameter(std::string_view key, std::string_view value) {
+  std::string result{key};
+  result += "='";
+  for (auto c : value) {
+    if (c == '\'' || c == '\\')
+      result += '\\';
+    result += c;
+  }
+  return result + "' ";
+}
+
+/// Keys of a MySQL URL, and what SOCI calls them.
+std::string_view soci_key(std::string_view key) {
+  if (key == "socket")
+    return "unix_socket";
+  if (key == "ssl-ca")
+    return "sslca";
+  if (key == "ssl-cert")
+    return "sslcert";
+  if (key == "ssl-key")
+    return "sslkey";
+  return {};
+}
+
+parsed<mysql_source> parse_mysql(url parts, const store_options& options) {
+  auto fail = [](std::string_view what) {
+    return invalid("store URL mysql: " + std::string{what});
+  };
+  internal::mysql_options result;
+  if (auto problem = internal::parse_table_name(
+        take_table(parts, options.table), true, result.table);
+      !problem.empty())
+    return invalid(std::move(problem));
+  if (!parts.has_authority)
+    return fail("needs two slashes, as in mysql://user@host/database");
+  if (parts.hosts.find(',') != std::string::npos)
+    return fail("names more than one host, which libmariadb does not know");
+  if (parts.hosts.find('%') != std::string::npos)
+    return fail("has a % in its host; a Unix socket is written "
+                "?socket=/path/to/socket");
+  if (auto problem = problem_with_hosts(parts.hosts); !problem.empty())
+    return fail(problem);
+  if (parts.path.size() < 2)
+    return fail("names no database, as in mysql://user@host/database");
+  auto database = parts.path.substr(1);
+  if (database.find('/') != std::string::npos)
+    return fail("has a / in the name of its database");
+  std::string_view host = parts.hosts;
+  std::string_view port;
+  auto bracket = host.rfind(']');
+  auto colon = host.find(':', bracket == std::string::npos ? 0 : bracket);
+  if (colon != std::string_view::npos) {
+    port = host.substr(colon + 1);
+    host = host.substr(0, colon);
+  }
+  if (host.starts_with('[') && host.ends_with(']'))
+    host = host.substr(1, host.size() - 2);
+  // Without a port this means a Unix socket to libmariadb, with one it does
+  // not mean that to anybody.
+  if (host == "localhost" && !port.empty())
+    host = "127.0.0.1";
+  auto& connection = result.connection;
+  auto& parameters = connection.parameters;
+  auto& display = result.display;
+  display = "mysql://";
+  if (parts.user) {
+    parameters += soci_parameter("user", *parts.user);
+    display += percent_encode(*parts.user);
+  }
+  if (parts.password) {
+    parameters += soci_parameter("password", *parts.password);
+    display += ":***";
+    connection.secrets.push_back(*parts.password);
+  }
+  if (parts.user || parts.password)
+    display += "@";
+  display += parts.hosts + "/" + percent_encode(database);
+  if (!host.empty())
+    parameters += soci_parameter("host", host);
+  if (!port.empty())
+    parameters += soci_parameter("port", port);
+  parameters += soci_parameter("db", database);
+  auto separator = '?';
+  if (auto table = result.table.plain(); table != store_options{}.table) {
+    display += separator + ("table=" + table);
+    separator = '&';
+  }
+  for (auto& [key, value] : parts.query) {
+    auto known = soci_key(key);
+    if (known.empty())
+      return fail("has a parameter " + printable(key)
+                  + "; known are table, socket, ssl-ca, ssl-cert and ssl-key");
+    if (known == "unix_socket" && !host.empty())
+      return fail("names a host and a socket; use one of them");
+    parameters += soci_parameter(known, value);
+    connection.encrypted = connection.encrypted || key.starts_with("ssl-");
+    display += separator + key + "=" + percent_encode(value);
+    separator = '&';
+  }
+  auto seconds = std::chrono::ceil<std::chrono::seconds>(options.timeout);
+  auto limit = std::to_string(seconds.count() + 1);
+  parameters
+    += soci_parameter("charset", "utf8mb4")
+       + soci_parameter("connect_timeout",
+                        std::to_string(std::max<long long>(2, seconds.count())))
+       // While connecting; later, each call has its own.
+       + soci_parameter("read_timeout", limit)
+       + soci_parameter("write_timeout", limit);
+  connection.timeout = options.timeout;
+  result.max_state_bytes = options.max_state_bytes;
+  auto shown = display;
+  auto source = std::make_shared<mysql_source>(std::move(result));
+  source->display = std::move(shown);
+  source->single_writer = false;
+  return source;
+}
+
 } // namespace
 
 std::variant<store_source, failure> store_source::parse(std::string_view text,
@@ -331,11 +478,11 @@ std::variant<store_source, failure> store_source::parse(std::string_view text,
     return invalid("the store URL is empty; use one of "
                    + std::string{known_schemes});
   auto scheme = internal::url_scheme(text);
-  if (scheme == "mysql" || scheme == "mariadb" || scheme == "redis")
+  if (scheme == "redis")
     return invalid("store URL: " + scheme + " is not supported yet; use one of "
                    + std::string{known_schemes});
-  if (scheme != "postgresql" && scheme != "postgres" && scheme != "sqlite"
-      && scheme != "memory")
+  if (scheme != "postgresql" && scheme != "postgres" && scheme != "mysql"
+      && scheme != "mariadb" && scheme != "sqlite" && scheme != "memory")
     return invalid(scheme.empty()
                      ? "the store URL does not start with a scheme; use one of "
                          + std::string{known_schemes}
@@ -357,6 +504,8 @@ std::variant<store_source, failure> store_source::parse(std::string_view text,
     return wrap(parse_memory(*parts, options), "memory");
   if (scheme == "sqlite")
     return wrap(parse_sqlite(std::move(*parts), options), "sqlite");
+  if (scheme == "mysql" || scheme == "mariadb")
+    return wrap(parse_mysql(std::move(*parts), options), "mysql");
   return wrap(parse_postgres(std::move(*parts), options), "postgresql");
 }
 

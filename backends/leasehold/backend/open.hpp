@@ -29,8 +29,8 @@ enum class schema_policy : std::uint8_t {
 /// How a store is opened. `store_source::parse` checks each field.
 struct store_options {
   /// Name of the lease table: letters, digits and underscores, at most 63; on
-  /// PostgreSQL optionally behind the name of a schema, as in `ops.leases`.
-  /// A `table` in the URL wins.
+  /// PostgreSQL optionally behind the name of a schema, on MySQL behind that of
+  /// a database, as in `ops.leases`. A `table` in the URL wins.
   std::string table = "leasehold_leases";
 
   /// Each call on a store ends within this time (and at most 200 ms more),
@@ -42,7 +42,7 @@ struct store_options {
 
   /// What memory and SQLite stores take for the time. Several processes that
   /// share a SQLite file share a machine, and with it the default, its wall
-  /// clock. PostgreSQL asks the server instead.
+  /// clock. PostgreSQL and MySQL ask the server instead.
   store_clock clock = system_store_clock();
 };
 
@@ -67,11 +67,18 @@ struct failure {
 ///
 ///     postgresql://user:password@host:5432/database?table=leases&sslmode=...
 ///     postgresql:///database?host=/run/postgresql     (a Unix socket)
+///     mysql://user:password@host:3306/database?table=leases&ssl-ca=...
+///     mysql://user@/database?socket=/run/mysqld/mysqld.sock
 ///     sqlite:///absolute/path     sqlite:relative/path     memory:
 ///
 /// What a `postgresql` (or `postgres`) URL leaves out comes from libpq's usual
-/// places: PGHOST and its kin, the password file. Reserved characters are
-/// percent-encoded. Sources copied from one `memory:` source share their data.
+/// places: PGHOST and its kin, the password file. A `mysql` (or
+/// `mariadb`) URL names a database on either of these servers; `localhost`
+/// without a port is libmariadb's default socket; with an `ssl-` parameter
+/// (`ssl-ca`, `ssl-cert`, `ssl-key`: files) an unencrypted connection is
+/// refused, but the server's name is not compared with its certificate.
+/// Reserved characters are percent-encoded. Sources copied from one `memory:`
+/// source share their data.
 class store_source {
 public:
   /// What is behind the URL. Internal.
@@ -95,7 +102,7 @@ public:
   /// gains nothing.
   bool single_writer() const noexcept;
 
-  /// "postgresql", "sqlite" or "memory".
+  /// "postgresql", "mysql", "sqlite" or "memory".
   std::string_view kind() const noexcept;
 
   /// The URL for people, secrets shown as ***.

@@ -23,11 +23,11 @@ bool is_name(std::string_view text) {
 }
 
 // Names hold no quotes, see is_name.
-std::string quote(std::string_view schema, std::string_view base) {
+std::string quote(std::string_view schema, std::string_view base, char mark) {
   std::string result;
   if (!schema.empty())
-    result.append("\"").append(schema).append("\".");
-  return result.append("\"").append(base).append("\"");
+    result.append(1, mark).append(schema).append(1, mark).append(".");
+  return result.append(1, mark).append(base).append(1, mark);
 }
 
 void replace_all(std::string& text, std::string_view from,
@@ -43,14 +43,17 @@ std::string table_name::plain() const {
   return schema.empty() ? base : schema + "." + base;
 }
 
-std::string table_name::quoted() const {
-  return quote(schema, base);
+std::string table_name::quoted(char mark) const {
+  return quote(schema, base, mark);
 }
 
-std::string table_name::quoted_sequence() const {
+std::string table_name::quoted_sequence(char mark) const {
+  return quote(schema, sequence_base(), mark);
+}
+
+std::string table_name::sequence_base() const {
   constexpr std::string_view suffix = "_seq";
-  return quote(schema, base.substr(0, max_name_bytes - suffix.size())
-                         + std::string{suffix});
+  return base.substr(0, max_name_bytes - suffix.size()) + std::string{suffix};
 }
 
 std::string parse_table_name(std::string_view text, bool allow_schema,
@@ -61,7 +64,7 @@ std::string parse_table_name(std::string_view text, bool allow_schema,
   if (dot != std::string_view::npos) {
     if (!allow_schema)
       return "table " + printable(text)
-             + " has a schema prefix, which only PostgreSQL knows";
+             + " has a schema prefix, which SQLite does not know";
     schema = text.substr(0, dot);
     base = text.substr(dot + 1);
   }
@@ -75,15 +78,15 @@ std::string parse_table_name(std::string_view text, bool allow_schema,
 }
 
 std::vector<std::string> schema_statements(std::string_view text,
-                                           const table_name& table) {
+                                           const table_name& table, char mark) {
   std::vector<std::string> result;
   std::string current;
   auto finish = [&] {
     // The marker keeps a table name that contains the default one from being
     // replaced twice.
     replace_all(current, "leasehold_leases_seq", "\x01");
-    replace_all(current, "leasehold_leases", table.quoted());
-    replace_all(current, "\x01", table.quoted_sequence());
+    replace_all(current, "leasehold_leases", table.quoted(mark));
+    replace_all(current, "\x01", table.quoted_sequence(mark));
     result.push_back(std::move(current));
     current.clear();
   };

@@ -60,8 +60,8 @@ class CommandLine(worlds.ProgramTest):
     def test_stores(self):
         self.refuses(78, ['"foo"', "postgresql://, sqlite: and memory:"],
                      "list", "-s", "foo:bar", store=False)
-        self.refuses(78, ["mysql", "not supported"], "list", "-s",
-                     "mysql://h/d", store=False)
+        self.refuses(78, ["redis", "not supported"], "list", "-s",
+                     "redis://h/d", store=False)
         self.refuses(78, ["three slashes"], "list", "-s",
                      "sqlite://var/leases.db", store=False)
         self.refuses(65, ["does not exist", "leasehold schema apply"],

@@ -311,7 +311,9 @@ private:
                       + ") must not be longer than retry.max ("
                       + format_duration(x.retry.max) + ")" + of_pool);
     if (x.ttl < std::chrono::seconds{2}
-        && result_.store.url.starts_with("postgres"))
+        && (result_.store.url.starts_with("postgres")
+            || result_.store.url.starts_with("mysql")
+            || result_.store.url.starts_with("mariadb")))
       report_.warning(place_of("ttl"),
                       "a ttl of " + format_duration(x.ttl)
                         + " leaves little time over a network");
