@@ -303,6 +303,35 @@ BOOST_AUTO_TEST_CASE(a_refused_acquire_takes_no_transaction_id) {
              == before);
 }
 
+BOOST_AUTO_TEST_CASE(thousands_that_wait_in_vain_cost_one_look) {
+  auto st = source().open();
+  std::vector<operation> ops;
+  for (int i = 0; i < 5000; ++i)
+    ops.push_back(operation::acquire("job-" + std::to_string(i), "ann", 60s));
+  for (auto& got : st->execute(ops))
+    BOOST_TEST_REQUIRE((got.code == ec::none));
+  for (auto& op : ops)
+    op.holder_id = "bob";
+  auto waiting = source().open();
+  waiting->execute(ops); // Its statements are prepared now.
+  auto counter = [&] {
+    side.run("select pg_stat_clear_snapshot()");
+    return side.run("select pg_snapshot_xmax(pg_current_snapshot())");
+  };
+  auto before = counter();
+  for (auto& got : waiting->execute(ops)) {
+    BOOST_TEST_REQUIRE((got.code == ec::lease_held));
+    BOOST_TEST_REQUIRE(got.holder_id == "ann");
+  }
+  BOOST_TEST(counter() == before);
+  // One statement for all of them: its text is the last that this session ran,
+  // and it is not the one that claims.
+  BOOST_TEST(has(side.run("select query from pg_stat_activity where "
+                          "application_name = 'leasehold' "
+                          "order by query_start desc limit 1"),
+                 "is distinct from i.request"));
+}
+
 // contract 238
 BOOST_AUTO_TEST_CASE(the_isolation_of_the_database_does_not_matter) {
   side.run("alter role lease set default_transaction_isolation = serializable");

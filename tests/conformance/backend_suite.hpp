@@ -768,6 +768,36 @@ BOOST_AUTO_TEST_CASE(operations_on_one_id_behave_as_if_run_in_order) {
   BOOST_TEST(results[8].holder_id == "cid");
 }
 
+BOOST_AUTO_TEST_CASE(among_many_held_the_free_and_the_repeated_are_found) {
+  std::vector<operation> ops;
+  for (int i = 0; i < 600; ++i) {
+    auto id = "job-" + std::to_string(i);
+    // Of these, every hundredth is asked for again by its holder.
+    ops.push_back(operation::acquire(id, "ann", 60s, i % 100 == 0 ? i + 1 : 0));
+  }
+  std::vector<std::int64_t> numbers;
+  for (auto& got : st->execute(ops)) {
+    BOOST_TEST_REQUIRE(got.code == ec::none);
+    numbers.push_back(got.number);
+  }
+  for (int i = 0; i < 600; ++i)
+    if (i % 100 != 0)
+      ops[static_cast<std::size_t>(i)].holder_id = "bob";
+  ops.push_back(operation::acquire("free", "bob", 60s));
+  auto got = st->execute(ops);
+  for (std::size_t i = 0; i < 600; ++i) {
+    if (i % 100 == 0) {
+      BOOST_TEST(got[i].code == ec::none);
+    } else {
+      BOOST_TEST(got[i].code == ec::lease_held);
+      BOOST_TEST(got[i].holder_id == "ann");
+      BOOST_TEST(got[i].expires_us > got[i].now_us);
+    }
+    BOOST_TEST(got[i].number == numbers[i]);
+  }
+  BOOST_TEST(got[600].code == ec::none);
+}
+
 BOOST_AUTO_TEST_CASE(a_batch_of_a_thousand_answers_each_row_in_its_place) {
   constexpr std::size_t count = 1000;
   auto id

@@ -31,6 +31,9 @@ using indexes = std::vector<std::size_t>;
 constexpr std::size_t max_rows = 256;
 constexpr std::size_t max_bytes = 1024 * 1024;
 
+// A mere look locks nothing.
+constexpr std::size_t max_looked_at = 16 * 1024;
+
 // Larger states would spill out of the server's work memory in a batch.
 constexpr std::size_t max_batched_state = 4096;
 
@@ -115,6 +118,22 @@ from p where p.repeated
 union all
 select 2, p.work_id, p.fencing_token, p.expires_at, null, p.owner, null, null
 from p where not p.free and p.repeated is not true
+)";
+
+// Of many that wait, most wait in vain: this tells them so in one statement,
+// with the columns of the one above. The others go through that.
+constexpr std::string_view held_sql = R"(
+select 0, null::text, null::bigint, statement_timestamp(), null::text,
+  null::text, null::bigint, null::bytea
+union all
+select 2, l.work_id, l.fencing_token, l.expires_at, null, l.holder_id, null,
+  null
+from unnest($1::text[], $2::text[], $3::bigint[])
+  as i(work_id, holder_id, request)
+join @table l on l.work_id = i.work_id
+where l.exit_mode is null and l.expires_at >= statement_timestamp()
+  and (i.request = 0 or l.request_id is distinct from i.request
+    or l.holder_id <> i.holder_id)
 )";
 
 constexpr std::string_view read_sql = R"(
@@ -409,6 +428,7 @@ public:
       return prepared_statement{name, filled(sql, options.table, compare)};
     };
     acquire_ = make("lh_acquire", acquire_sql);
+    held_ = make("lh_held", held_sql);
     read_ = make("lh_read", read_sql);
     checkpoint_ = make("lh_checkpoint", checkpoint_sql);
     large_checkpoint_ = make("lh_large_checkpoint", large_checkpoint_sql);
@@ -461,6 +481,8 @@ private:
     std::sort(all.begin(), all.end(), [this](auto x, auto y) {
       return ops_[x].work_id < ops_[y].work_id;
     });
+    if (kind == op_kind::acquire && all.size() > max_rows)
+      all = without_held(all);
     indexes chunk;
     std::size_t bytes = 0;
     auto flush = [&] {
@@ -556,6 +578,38 @@ private:
       params.add(numbers);
     }
   };
+
+  /// Answers those of many acquisitions that somebody else holds; returns the
+  /// rest.
+  indexes without_held(const indexes& all) {
+    indexes rest;
+    for (std::size_t first = 0; first < all.size(); first += max_looked_at) {
+      auto last = std::min(first + max_looked_at, all.size());
+      indexes part{all.begin() + static_cast<std::ptrdiff_t>(first),
+                   all.begin() + static_cast<std::ptrdiff_t>(last)};
+      binary_array work_ids{pg_type::text};
+      binary_array holder_ids{pg_type::text};
+      binary_array requests{pg_type::bigint};
+      for (auto i : part) {
+        work_ids.add(std::string_view{ops_[i].work_id});
+        holder_ids.add(std::string_view{ops_[i].holder_id});
+        requests.add(ops_[i].request);
+      }
+      parameters params;
+      params.add(work_ids);
+      params.add(holder_ids);
+      params.add(requests);
+      auto res = run(held_, params);
+      if (!res.ok()) {
+        fail(part, res, op_kind::read);
+        continue;
+      }
+      indexes none;
+      auto open = take_acquired(part, result_view{res.result.get()}, none);
+      rest.insert(rest.end(), open.begin(), open.end());
+    }
+    return rest;
+  }
 
   void acquire(indexes chunk) {
     auto inline_limit = binary_bigint(max_inline_state);
@@ -802,6 +856,7 @@ private:
   postgres_connection connection_;
 
   prepared_statement acquire_;
+  prepared_statement held_;
   prepared_statement read_;
   prepared_statement checkpoint_;
   prepared_statement large_checkpoint_;
