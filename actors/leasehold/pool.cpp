@@ -59,6 +59,7 @@ pool::pool(caf::actor_config& cfg, pool_options options)
   shared->random = options.random ? std::move(options.random) : system_random();
   shared->wait = max_held_ == 0;
   shared_ = std::move(shared);
+  members_.reserve(options.work_ids.size());
   for (auto& work_id : options.work_ids)
     put(work_id);
 }
@@ -84,7 +85,7 @@ pool::behavior_type pool::make_behavior() {
       active_slots result;
       for (auto& x : members_)
         if (x.phase == slot_phase::running)
-          result.work_ids.push_back(x.work_id);
+          result.work_ids.push_back(*x.work_id);
       return result;
     },
     [this](const add_work& x) -> caf::result<added_work> {
@@ -150,7 +151,7 @@ void pool::run(caf::typed_response_promise<pool_result> promise) {
   alarms_.clear();
   promise_ = std::move(promise);
   for (std::uint32_t i = 0; i < members_.size(); ++i) {
-    if (!members_[i].work_id.empty()) {
+    if (members_[i].work_id != nullptr) {
       ++alive_;
       start_slot(i);
     }
@@ -203,8 +204,7 @@ void pool::put(const std::string& work_id) {
     index = vacant_.back();
     vacant_.pop_back();
   }
-  members_[index].work_id = work_id;
-  index_of_.emplace(work_id, index);
+  members_[index].work_id = &index_of_.emplace(work_id, index).first->first;
   if (running_ && !stopping_) {
     ++alive_;
     start_slot(index);
@@ -242,8 +242,9 @@ caf::result<removed_work> pool::remove(const remove_work& request) {
 
 void pool::erase(std::uint32_t index) {
   alarms_.clear(index);
-  index_of_.erase(members_[index].work_id);
+  auto work_id = *members_[index].work_id;
   members_[index] = member{};
+  index_of_.erase(work_id);
   vacant_.push_back(index);
 }
 
@@ -254,7 +255,7 @@ void pool::start_slot(std::uint32_t index) {
   x.phase = slot_phase::idle;
   x.permit = false;
   x.actor
-    = spawn<slot>(x.work_id, index, slot_keeper{pool_impl{this}}, shared_);
+    = spawn<slot>(*x.work_id, index, slot_keeper{pool_impl{this}}, shared_);
   watches_.add(this, x.actor,
                [this, index](const caf::error&) { on_slot_down(index); });
 }
@@ -279,13 +280,14 @@ void pool::on_slot_down(std::uint32_t index) {
     --permits_out_;
   }
   auto calls = std::exchange(x.leaving, {});
+  auto returns = std::exchange(x.returns, false);
   for (auto& call : calls)
     if (--call->missing == 0)
       call->promise.deliver(call->count);
-  if (!calls.empty() && !x.returns) {
+  if (!calls.empty() && !returns) {
     --alive_;
     erase(index);
-  } else if (!stopping_ && (std::exchange(x.returns, false) || !has_ended(x))) {
+  } else if (!stopping_ && (returns || !has_ended(x))) {
     // Added anew; or it died without a word (an observer that throws, say): its
     // lease lapses, and its work ID must not be orphaned.
     start_slot(index);

@@ -76,7 +76,8 @@ private:
 
   /// A unit of work. Its index stays the same while it is in the pool.
   struct member {
-    std::string work_id;
+    /// In index_of_. Null if there is none.
+    const std::string* work_id = nullptr;
     slot_impl actor;
     slot_phase phase = slot_phase::idle;
     bool permit = false;

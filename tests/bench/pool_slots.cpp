@@ -93,6 +93,22 @@ public:
   }
 };
 
+/// What an actor of the user's takes by itself.
+long worker_kib(caf::actor_system& sys, long count) {
+  auto before = resident_kib();
+  std::vector<caf::actor> workers;
+  workers.reserve(static_cast<std::size_t>(count));
+  for (long i = 0; i < count; ++i)
+    workers.push_back(sys.spawn([](caf::event_based_actor*) -> caf::behavior {
+      return {[](int) {}};
+    }));
+  std::this_thread::sleep_for(std::chrono::seconds{1});
+  auto result = resident_kib() - before;
+  for (auto& x : workers)
+    caf::anon_send_exit(x, caf::exit_reason::user_shutdown);
+  return result;
+}
+
 lease_actor make_lease(caf::actor_system& sys, const backend_actor& store,
                        std::string holder) {
   lease_options options;
@@ -140,6 +156,8 @@ int main(int argc, char** argv) {
   auto holder_store
     = spawn_backend(sys, std::make_unique<counting_store>(data.share()));
   auto holder = make_lease(sys, holder_store, "holder:12345");
+  auto worker = worker_kib(sys, slots);
+  std::this_thread::sleep_for(std::chrono::seconds{1});
   auto empty = resident_kib();
   auto holding = make_pool(sys, holder, ids);
   post_anon(holding, run_pool{});
@@ -147,8 +165,8 @@ int main(int argc, char** argv) {
     std::this_thread::sleep_for(std::chrono::milliseconds{10});
   std::this_thread::sleep_for(std::chrono::seconds{1});
   auto held = resident_kib();
-  std::printf("%.2f KiB per held slot with its worker\n",
-              per_slot(held - empty));
+  std::printf("%.2f KiB per held slot, of which %.2f KiB its worker\n",
+              per_slot(held - empty), per_slot(worker));
   auto waiter_store
     = spawn_backend(sys, std::make_unique<counting_store>(data.share()));
   auto waiter = make_lease(sys, waiter_store, "waiter:12345");
