@@ -4,9 +4,9 @@
 namespace leasehold::app {
 
 int exit_code_of(ec code, ec also) noexcept {
-  if (also == ec::schema_missing)
+  if (also == ec::schema_missing || also == ec::not_a_store)
     return exit_code::bad_data;
-  if (matches(code, ec::config_invalid))
+  if (matches(code, ec::config_invalid) || also == ec::config_invalid)
     return exit_code::bad_config;
   switch (code) {
     case ec::none:
@@ -27,6 +27,7 @@ int exit_code_of(ec code, ec also) noexcept {
       return exit_code::usage;
     case ec::state_too_large:
     case ec::schema_missing:
+    case ec::not_a_store:
       return exit_code::bad_data;
     default:
       return exit_code::no;
