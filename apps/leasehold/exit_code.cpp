@@ -6,6 +6,8 @@ namespace leasehold::app {
 int exit_code_of(ec code, ec also) noexcept {
   if (also == ec::schema_missing || also == ec::not_a_store)
     return exit_code::bad_data;
+  if (also == ec::unavailable)
+    return exit_code::store_unavailable;
   if (matches(code, ec::config_invalid) || also == ec::config_invalid)
     return exit_code::bad_config;
   switch (code) {

@@ -308,6 +308,12 @@ BOOST_AUTO_TEST_CASE(what_cannot_work_together_is_refused) {
   check_problems(load_pool("    ttl: 100ms\n"),
                  {"f:7:10: error: store.timeout (3s, default) must be shorter "
                   "than ttl - renew (50ms of pool \"p\"); take ttl: 6s50ms"});
+  check_problems(load("version: 1\n"
+                      "store: {url: \"sqlite:///x.db\", timeout: 20s}\n"
+                      "pools: [{name: p, work: {list: [a]}, run: {command: "
+                      "[true]}}]\n"),
+                 {"f:2:41: error: store.timeout (20s) must be shorter than ttl "
+                  "- renew (15s of pool \"p\"); take store.timeout: 7s500ms"});
   check_problems(load_pool("    renew: 40s\n"),
                  {"f:7:12: error: renew (40s) must be shorter than the ttl "
                   "(30s, default) of pool \"p\"; take renew: 15s"});

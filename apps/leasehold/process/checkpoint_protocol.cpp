@@ -157,6 +157,8 @@ T member(const nlohmann::json& document, const char* name, T otherwise) {
 int checkpoint_exit_code(ec code, ec also) noexcept {
   if (also == ec::schema_missing || also == ec::not_a_store)
     return exit_data;
+  if (also == ec::unavailable)
+    return exit_unavailable;
   if (also == ec::config_invalid)
     return exit_config;
   switch (code) {

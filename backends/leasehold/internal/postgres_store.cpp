@@ -324,6 +324,8 @@ verdict classify(std::string_view sqlstate) {
     result.is_data = true;
   } else if (in_class("22") || in_class("23")) {
     result.is_data = true;
+  } else if (is("XX001") || is("XX002")) {
+    result.also = ec::not_a_store;
   } else if (in_class("08") || in_class("40") || in_class("53")
              || in_class("55") || in_class("57")) {
     result.code = ec::unavailable;
@@ -344,8 +346,9 @@ failure explained(const reply& res, const postgres_options& options,
   result.also = known.also;
   result.detail
     = "PostgreSQL: " + res.message + " (SQLSTATE " + res.sqlstate + ")";
+  // Without a key column it was never a table of ours.
   if (res.sqlstate == "42703"
-      && res.message.find("\"work_id\"") != std::string::npos) {
+      && res.message.find("work_id") != std::string::npos) {
     result.also = ec::not_a_store;
     result.detail += "; " + foreign_table(options.table);
   } else if (known.also == ec::schema_missing)

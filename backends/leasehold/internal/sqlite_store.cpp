@@ -73,6 +73,8 @@ failure classify(int code, std::string_view message, phase at,
       // complete when the file is opened the next time.
       result.code
         = at == phase::commit ? ec::unknown_outcome : ec::store_failed;
+      result.also = ec::unavailable;
+      result.detail += "; look at the disk and its free space";
       return result;
     case SQLITE_TOOBIG:
       result.code = ec::state_too_large;

@@ -406,14 +406,17 @@ private:
         && timeout >= x.ttl - x.renew) {
       // Half of the time leaves room for a second attempt.
       auto better = (x.ttl - x.renew) / 2;
-      report_.error(place_of(values.find("ttl") != nullptr ? "ttl" : "renew"),
-                    "store.timeout "
-                      + value(timeout, root.find("store.timeout") != nullptr)
-                      + " must be shorter than ttl - renew ("
-                      + format_duration(x.ttl - x.renew) + of_pool + ")"
-                      + (better >= shortest_store_timeout
-                           ? take("store.timeout", better)
-                           : take("ttl", x.renew + 2 * timeout)));
+      auto* given = root.find("store.timeout");
+      auto where = place_of(values.find("ttl") != nullptr ? "ttl" : "renew");
+      if (given != nullptr && values.find("ttl") == nullptr
+          && values.find("renew") == nullptr)
+        where = given->where;
+      report_.error(where, "store.timeout " + value(timeout, given != nullptr)
+                             + " must be shorter than ttl - renew ("
+                             + format_duration(x.ttl - x.renew) + of_pool + ")"
+                             + (better >= shortest_store_timeout
+                                  ? take("store.timeout", better)
+                                  : take("ttl", x.renew + 2 * timeout)));
     }
     if (good("margin") && x.margin >= x.ttl / 4)
       report_.error(
