@@ -49,8 +49,7 @@ public:
     for (auto number : {SIGTERM, SIGINT, SIGHUP, ended()})
       sigaddset(&set_, number);
     // Sent by mistake, or as other programs take them: no reason to die.
-    for (auto number :
-         {SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGIO, SIGPWR})
+    for (auto number : {SIGUSR1, SIGUSR2, SIGALRM, SIGIO, SIGPWR})
       sigaddset(&set_, number);
     pthread_sigmask(SIG_BLOCK, &set_, nullptr);
     // Output that nobody reads is an error of write(), not a death.
@@ -247,7 +246,7 @@ bool report_unreleased(const held_leases& held, steady_clock::time_point since,
        {"work", lease.tok.work_id()},
        {"token", std::to_string(lease.tok.number())},
        {"left", approximate(std::chrono::duration_cast<duration>(wait))},
-       {"detail", lease.problem.empty() ? "there was no time left to release it"
+       {"detail", lease.problem.empty() ? "the store did not answer in time"
                                         : lease.problem}});
   }
   return !left.empty();

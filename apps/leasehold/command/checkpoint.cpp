@@ -24,6 +24,9 @@ using process::read_result;
 // A runner waits for its store itself; this bounds one that stands still.
 constexpr duration default_timeout = std::chrono::seconds{30};
 
+// More than any pool takes.
+constexpr std::size_t largest_state = 512u * 1024 * 1024;
+
 int refused(const checkpoint_result& got) {
   complain(fmt::format("checkpoint: {}", got.message));
   return got.exit_code;
@@ -43,7 +46,9 @@ int put(const checkpoint_client& runner, bool may_be_empty) {
   if (!found.ok())
     return refused(found);
   std::string state;
-  auto limit = found.max_state_bytes;
+  // A runner that was started before an upgrade does not say it.
+  auto limit
+    = found.max_state_bytes > 0 ? found.max_state_bytes : largest_state;
   auto end = process::read_state(STDIN_FILENO, limit, state);
   if (end == read_result::failed) {
     complain(fmt::format("checkpoint: standard input cannot be read: {}; what "

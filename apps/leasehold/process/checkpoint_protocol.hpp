@@ -91,7 +91,7 @@ struct checkpoint_result {
   std::string message;
   std::optional<std::string> state;
   duration window_left{0};
-  /// The runner refuses more.
+  /// The runner refuses more; 0 if it does not say.
   std::size_t max_state_bytes = 0;
   bool stop_requested = false;
 

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import socket
+import threading
 
 import worlds
 from worlds import wait_for
@@ -224,6 +225,29 @@ class Checkpoints(worlds.ProgramTest):
             self.measured(f"{command} gives up", got.took, 0.3 + worlds.SLACK)
         pool.send(signal.SIGCONT)
         self.assertEqual(pool.stop(), 0)
+
+    def test_a_runner_from_before_an_upgrade_is_understood(self):
+        path = self.world.path("old.sock")
+        heard = []
+
+        def answer(server):
+            for _ in range(2):
+                peer, _ = server.accept()
+                with peer, peer.makefile("rwb") as f:
+                    heard.append(json.loads(f.readline()))
+                    f.write(b'{"ok":true,"stop_requested":false}\n')
+
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind(path)
+            server.listen()
+            runner = threading.Thread(target=answer, args=(server,))
+            runner.start()
+            got = self.world.run("checkpoint", "put", stdin=b"state",
+                                 env={"LEASEHOLD_SOCKET": path})
+            runner.join()
+        self.assertEqual((got.code, got.err), (0, ""))
+        self.assertEqual(heard, [{"op": "window"},
+                                 {"op": "put", "state_base64": "c3RhdGU="}])
 
     def test_on_a_terminal_a_state_ends_with_a_line(self):
         self.run_script("""
