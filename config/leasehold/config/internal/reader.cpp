@@ -288,8 +288,8 @@ void reader::read_pools(const YAML::Node& node, document& whole) {
   }
   for (const auto& item : node) {
     if (!item.IsMap()) {
-      error(place_of(item), "a pool must be a map of keys, not "
-                              + std::string{describe(item)});
+      error(place_of(item),
+            "a pool must be a map of keys, not " + std::string{describe(item)});
       note_mistake("pools", place_of(item), whole.root);
       continue;
     }
