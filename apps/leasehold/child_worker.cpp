@@ -27,14 +27,6 @@ std::string replace_work(std::string text, const std::string& work_id) {
   return text;
 }
 
-// A work ID may hold anything; a file name may not leave its folder.
-std::string as_file_name(std::string work_id) {
-  std::replace(work_id.begin(), work_id.end(), '/', '_');
-  if (work_id == "." || work_id == "..")
-    work_id.insert(0, "_");
-  return work_id;
-}
-
 process::output_mode to_process(config::output_mode mode) {
   switch (mode) {
     case config::output_mode::inherit:
@@ -70,7 +62,7 @@ process::child_spec spec_of(const config::pool& settings,
   // May hold a password, and is no business of the work.
   spec.removed_environment = {"LEASEHOLD_STORE"};
   spec.output = to_process(run.output);
-  spec.output_file = replace_work(run.output_file, as_file_name(work_id));
+  spec.output_file = config::output_file_of(run, work_id);
   spec.label = settings.name + "/" + work_id;
   spec.state = job.found.state;
   spec.window = job.window;
@@ -168,6 +160,7 @@ private:
     auto refuse = [reply = asked.answer](const caf::error& err) {
       process::child_reply refusal;
       refusal.code = code_of(err);
+      refusal.also = also_of(err);
       refusal.detail = render(err);
       reply(refusal);
     };

@@ -4,9 +4,11 @@
 namespace leasehold::app {
 
 int exit_code_of(ec code, ec also) noexcept {
-  if (also == ec::schema_missing)
+  if (also == ec::schema_missing || also == ec::not_a_store)
     return exit_code::bad_data;
-  if (matches(code, ec::config_invalid))
+  if (also == ec::unavailable)
+    return exit_code::store_unavailable;
+  if (matches(code, ec::config_invalid) || also == ec::config_invalid)
     return exit_code::bad_config;
   switch (code) {
     case ec::none:
@@ -28,6 +30,7 @@ int exit_code_of(ec code, ec also) noexcept {
     case ec::state_too_large:
     case ec::state_unreadable:
     case ec::schema_missing:
+    case ec::not_a_store:
       return exit_code::bad_data;
     default:
       return exit_code::no;

@@ -16,8 +16,8 @@ inline constexpr int bad_data = 65;
 /// Unreachable or silent; the outcome may be unknown.
 inline constexpr int store_unavailable = 69;
 inline constexpr int bug = 70;
-/// Standard output took no more, for example because a disk is full.
-inline constexpr int output_failed = 74;
+/// Standard input or output failed, for example because a disk is full.
+inline constexpr int io_failed = 74;
 inline constexpr int not_acquired = 75;
 inline constexpr int refused = 77;
 inline constexpr int bad_config = 78;

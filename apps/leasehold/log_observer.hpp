@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "leasehold/held_leases.hpp"
 #include "leasehold/log.hpp"
 #include "leasehold/observer.hpp"
 
@@ -11,20 +12,32 @@
 
 namespace leasehold::app {
 
-/// Notes when the store stops answering and when it answers again: one line
-/// each, and one a minute in between with a count, however many leases ask.
-/// Shared by all pools of the process; thread-safe.
+/// Notes when the store stops answering, or refuses every claim, and when it
+/// works again: one line each, and one a minute in between with a count,
+/// however many leases ask. Shared by all pools of the process; thread-safe.
 class outage_log {
 public:
+  enum class call : std::uint8_t { acquire, checkpoint, other };
+
   explicit outage_log(logger& log) : log_(log) {
     // nop
   }
 
-  void note(const result_info& info);
+  void note(call what, const result_info& info);
+
+  bool down() const noexcept {
+    return down_;
+  }
 
 private:
+  void go_down(const result_info& info);
+
   logger& log_;
   std::atomic<bool> down_{false};
+  /// There are failures that may be an outage.
+  std::atomic<bool> doubtful_{false};
+  /// The kind of failure that was written down last.
+  bool refused_ = false;
   std::mutex mtx_;
   std::chrono::steady_clock::time_point since_;
   std::chrono::steady_clock::time_point last_line_;
@@ -35,8 +48,10 @@ private:
 /// Lease events of one pool in the log.
 class lease_log : public lease_observer {
 public:
-  lease_log(logger& log, outage_log& outages, std::string pool)
-    : log_(log), outages_(outages), pool_(std::move(pool)) {
+  lease_log(logger& log, outage_log& outages, held_leases& held,
+            std::string pool, duration ttl)
+    : log_(log), outages_(outages), held_(held), pool_(std::move(pool)),
+      ttl_(ttl) {
     // nop
   }
 
@@ -62,7 +77,9 @@ public:
 private:
   logger& log_;
   outage_log& outages_;
+  held_leases& held_;
   std::string pool_;
+  duration ttl_;
 };
 
 /// Slot events of one pool in the log.

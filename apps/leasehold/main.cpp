@@ -33,10 +33,12 @@ constexpr const char* introduction
     "one.\n";
 
 // A file or a socket that got the number of a closed standard stream would
-// receive what is meant for that stream.
+// receive what is meant for that stream. Opened the wrong way round, input and
+// output still fail as closed ones do: data that go nowhere are no success.
 void open_standard_streams() {
+  constexpr int modes[] = {O_WRONLY, O_RDONLY, O_RDWR};
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd)
-    if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd)
+    if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", modes[fd]) != fd)
       std::_Exit(exit_code::bug);
 }
 
@@ -177,13 +179,15 @@ int run_program(int argc, char** argv) {
     ->check(CLI::IsMember({"table", "wide", "json", "ndjson", "name"}));
   app.add_option("--timeout", flags.timeout,
                  "Longest wait for the store; if left out that of the file, "
-                 "or 5s");
+                 "or 5s. For checkpoint, longest wait for its runner, or 30s");
   app.add_option("--log-format", flags.log_format, "text or json")
     ->envname("LEASEHOLD_LOG_FORMAT")
     ->check(CLI::IsMember({"text", "json"}));
   app.add_flag("--no-headers", flags.no_headers, "Tables without headers");
-  app.add_flag("-v,--verbose", flags.verbose, "Log every renewal");
-  app.add_flag("-q,--quiet", flags.quiet, "Say only what went wrong");
+  auto* verbose
+    = app.add_flag("-v,--verbose", flags.verbose, "Log every renewal");
+  app.add_flag("-q,--quiet", flags.quiet, "Say only what went wrong")
+    ->excludes(verbose);
   chosen run;
   add_pool(app, flags, run);
   add_checkpoint(app, flags, run);

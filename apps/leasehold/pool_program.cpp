@@ -4,6 +4,7 @@
 #include "leasehold/backend_actor.hpp"
 #include "leasehold/child_worker.hpp"
 #include "leasehold/exit_code.hpp"
+#include "leasehold/held_leases.hpp"
 #include "leasehold/lease_actor.hpp"
 #include "leasehold/log_observer.hpp"
 #include "leasehold/pool.hpp"
@@ -14,7 +15,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <map>
@@ -27,6 +31,12 @@ namespace leasehold::app {
 
 namespace {
 
+using std::chrono::steady_clock;
+using namespace std::chrono_literals;
+
+// Nobody who wants a hard stop is that quick.
+constexpr auto repetition = 1s;
+
 using program_config
   = config_base<caf::id_block::leasehold, caf::id_block::leasehold_app>;
 
@@ -37,6 +47,9 @@ public:
   awaited_signals() {
     sigemptyset(&set_);
     for (auto number : {SIGTERM, SIGINT, SIGHUP, ended()})
+      sigaddset(&set_, number);
+    // Sent by mistake, or as other programs take them: no reason to die.
+    for (auto number : {SIGUSR1, SIGUSR2, SIGALRM, SIGIO, SIGPWR})
       sigaddset(&set_, number);
     pthread_sigmask(SIG_BLOCK, &set_, nullptr);
     // Output that nobody reads is an error of write(), not a death.
@@ -133,8 +146,8 @@ caf::behavior run_one(caf::event_based_actor* self, pool_actor pool,
 class program {
 public:
   program(const config::file& settings, const backend::store_source& source,
-          process::supervisor& children, logger& log)
-    : log_(log), outages_(log), end_(settings.pools.size()) {
+          process::supervisor& children, held_leases& held, logger& log)
+    : log_(log), held_(held), outages_(log), end_(settings.pools.size()) {
     if (auto err = cfg_.apply({"caf.scheduler.policy=sharing"}))
       throw std::runtime_error("cannot configure the actor system: "
                                + render(err));
@@ -192,7 +205,8 @@ private:
   void add(const config::file& settings, const config::pool& pool,
            const std::string& holder, process::supervisor& children) {
     auto options = options_of(settings, pool, holder);
-    options.observer = std::make_shared<lease_log>(log_, outages_, pool.name);
+    options.observer
+      = std::make_shared<lease_log>(log_, outages_, held_, pool.name, pool.ttl);
     auto lease = checked(spawn_lease(*sys_, store_, options), pool.name);
     leases_.push_back(lease);
     pool_options slots;
@@ -207,6 +221,7 @@ private:
   }
 
   logger& log_;
+  held_leases& held_;
   outage_log outages_;
   ending end_;
   program_config cfg_;
@@ -216,6 +231,26 @@ private:
   std::vector<pool_actor> pools_;
   std::vector<std::string> names_;
 };
+
+/// Names the leases that successors have to wait for. Returns whether there
+/// are any.
+bool report_unreleased(const held_leases& held, steady_clock::time_point since,
+                       logger& log) {
+  auto left = held.held_at(since);
+  for (auto& lease : left) {
+    auto wait = std::max(lease.until - steady_clock::now(),
+                         steady_clock::duration::zero());
+    log.write(
+      log_level::warning, "release_failed",
+      {{"pool", lease.pool},
+       {"work", lease.tok.work_id()},
+       {"token", std::to_string(lease.tok.number())},
+       {"left", approximate(std::chrono::duration_cast<duration>(wait))},
+       {"detail", lease.problem.empty() ? "the store did not answer in time"
+                                        : lease.problem}});
+  }
+  return !left.empty();
+}
 
 } // namespace
 
@@ -240,9 +275,11 @@ int run_pools(const config::file& settings, const backend::store_source& source,
                           "are killed is gone; restart this process"}});
   };
   process::supervisor children{guard, folder, options};
-  program actors{settings, source, children, log};
+  held_leases held;
+  program actors{settings, source, children, held, log};
   actors.start();
   auto stops = 0;
+  steady_clock::time_point first_stop;
   for (;;) {
     auto number = signals.wait();
     if (number == awaited_signals::ended())
@@ -253,13 +290,30 @@ int run_pools(const config::file& settings, const backend::store_source& source,
                             "and start it"}});
       continue;
     }
+    if (number != SIGTERM && number != SIGINT) {
+      log.write(log_level::info, "signal_ignored",
+                {{"signal", sigabbrev_np(number)}});
+      continue;
+    }
+    auto now = steady_clock::now();
+    if (stops == 1 && now - first_stop < repetition) {
+      log.write(log_level::debug, "stopping",
+                {{"signal", sigabbrev_np(number)}, {"repeated", "yes"}});
+      continue;
+    }
+    if (stops == 0)
+      first_stop = now;
     ++stops;
     log.write(log_level::info, stops == 1 ? "stopping" : "stopping_now",
               {{"signal", sigabbrev_np(number)}});
     actors.stop(stops > 1);
   }
+  auto unreleased = report_unreleased(
+    held, stops > 0 ? first_stop : steady_clock::now(), log);
   log.write(log_level::info, "stopped", {});
-  return stops > 1 || actors.failed() ? exit_code::no : exit_code::ok;
+  if (stops > 1 || actors.failed())
+    return exit_code::no;
+  return unreleased ? exit_code::store_unavailable : exit_code::ok;
 }
 
 } // namespace leasehold::app

@@ -31,6 +31,9 @@ constexpr std::array entries{
   entry{"unknown_outcome", "the store's answer was lost; repeat the same call"},
   entry{"store_failed", "the store refused; a retry will not help"},
   entry{"schema_missing", "the table is missing; run `leasehold schema apply`"},
+  entry{"not_a_store",
+        "what is there is damaged, or is no store of leasehold; a person has "
+        "to look"},
   entry{"invalid_argument", "an argument cannot be stored"},
   entry{"state_too_large", "the state is larger than the limit"},
   entry{"state_unreadable", "the stored state is damaged, or another program "

@@ -45,6 +45,10 @@ enum class ec : std::uint8_t {
   /// Secondary to store_failed: the table is not there. Run
   /// `leasehold schema apply`.
   schema_missing,
+  /// Secondary to store_failed: what is there is no store of leasehold: no
+  /// database, a damaged one, or a table of another program. A person has to
+  /// look.
+  not_a_store,
   /// An argument cannot be stored (empty or overlong ID, NUL, bad UTF-8, a
   /// ttl out of range). Correct the call.
   invalid_argument,

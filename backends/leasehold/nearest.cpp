@@ -29,12 +29,21 @@ std::size_t distance(std::string_view a, std::string_view b) {
 
 std::string nearest(std::span<const std::string> candidates,
                     std::string_view typed) {
+  // Of a short word too little is left after two errors. To swap two letters
+  // is one error that counts twice.
+  auto is_near = [typed](std::string_view candidate, std::size_t n) {
+    auto shorter = std::min(typed.size(), candidate.size());
+    return n < candidate.size()
+           && (n < 2 || shorter > 4
+               || (typed.size() == candidate.size()
+                   && std::is_permutation(typed.begin(), typed.end(),
+                                          candidate.begin())));
+  };
   std::string best;
   std::size_t least = 3;
   for (auto& candidate : candidates) {
     auto n = distance(typed, candidate);
-    // Of a word of two letters nothing is left after two errors.
-    if (n < least && n < candidate.size()) {
+    if (n < least && is_near(candidate, n)) {
       least = n;
       best = candidate;
     }

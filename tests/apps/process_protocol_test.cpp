@@ -128,6 +128,10 @@ BOOST_AUTO_TEST_CASE(codes_become_exit_codes) {
        {ec::unavailable, ec::unknown_outcome, ec::deadline_exceeded})
     BOOST_TEST(checkpoint_exit_code(code) == 69);
   BOOST_TEST(checkpoint_exit_code(ec::state_too_large) == 65);
+  for (auto also : {ec::schema_missing, ec::not_a_store})
+    BOOST_TEST(checkpoint_exit_code(ec::store_failed, also) == 65);
+  BOOST_TEST(checkpoint_exit_code(ec::store_failed, ec::config_invalid) == 78);
+  BOOST_TEST(checkpoint_exit_code(ec::store_failed) == 77);
   for (auto i = 1; i <= static_cast<int>(last_ec); ++i)
     BOOST_TEST(checkpoint_exit_code(static_cast<ec>(i)) >= 64);
 }
@@ -146,10 +150,11 @@ BOOST_AUTO_TEST_CASE(replies_have_their_documented_form) {
   BOOST_TEST(format_reply(checkpoint_op::get, x)
              == "{\"ok\":true,\"state\":null,\"state_base64\":\"/w==\"}\n");
   x.window_left = std::chrono::milliseconds{12500};
+  x.max_state_bytes = 100;
   x.stop_requested = true;
   BOOST_TEST(format_reply(checkpoint_op::window, x)
              == "{\"ok\":true,\"window_left_seconds\":12.5,"
-                "\"stop_requested\":true}\n");
+                "\"max_state_bytes\":100,\"stop_requested\":true}\n");
   x.code = ec::fenced;
   x.detail = "token 7 is history";
   BOOST_TEST(format_reply(checkpoint_op::put, x)

@@ -3,12 +3,15 @@
 
 #include "process_support.hpp"
 
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
-#include <sstream>
+#include <string_view>
 
 using namespace leasehold;
 using namespace leasehold::process;
@@ -120,7 +123,9 @@ BOOST_AUTO_TEST_CASE(the_socket_is_private_and_goes_with_the_child) {
   BOOST_TEST(!std::filesystem::exists(path));
   BOOST_TEST(x.at_end());
   auto result = checkpoint_client{path}.get();
-  BOOST_TEST(result.exit_code == 69);
+  BOOST_TEST(result.exit_code == 79);
+  BOOST_TEST(result.error == "lease_expired");
+  BOOST_TEST(result.message.find("this run is over") != std::string::npos);
   BOOST_TEST(result.message.find("LEASEHOLD_SOCKET") != std::string::npos);
 }
 
@@ -296,16 +301,54 @@ BOOST_AUTO_TEST_CASE(the_client_gives_up_in_time) {
 BOOST_AUTO_TEST_CASE(the_client_says_what_is_missing) {
   ::unsetenv("LEASEHOLD_SOCKET");
   auto result = checkpoint_client::from_environment().get();
-  BOOST_TEST(result.exit_code == 69);
+  BOOST_TEST(result.exit_code == 64);
   BOOST_TEST(result.message.find("is not set") != std::string::npos);
-  BOOST_TEST(checkpoint_client{std::string(200, 'x')}.get().exit_code == 69);
+  BOOST_TEST(checkpoint_client{std::string(200, 'x')}.get().exit_code == 64);
+}
+
+BOOST_AUTO_TEST_CASE(a_socket_that_a_dead_runner_left_behind_ends_the_run) {
+  auto left = folder.file("left.sock");
+  {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::memcpy(address.sun_path, left.c_str(), left.size() + 1);
+    descriptor fd{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    BOOST_REQUIRE(
+      ::bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address))
+      == 0);
+  }
+  BOOST_TEST(checkpoint_client{left}.put("x").exit_code == 79);
 }
 
 BOOST_AUTO_TEST_CASE(states_are_read_up_to_a_limit) {
-  std::istringstream in{"12345"};
-  BOOST_TEST((read_state(in, 5) == "12345"));
-  std::istringstream more{"123456"};
-  BOOST_TEST(!read_state(more, 5));
+  auto read_from = [](std::string_view text, std::string& into) {
+    auto ends = make_pipe();
+    [[maybe_unused]] auto n
+      = ::write(ends->write.get(), text.data(), text.size());
+    ends->write.reset();
+    return read_state(ends->read.get(), 5, into);
+  };
+  std::string state;
+  BOOST_TEST((read_from("12345", state) == read_result::complete));
+  BOOST_TEST(state == "12345");
+  std::string more;
+  BOOST_TEST((read_from("123456", more) == read_result::over_limit));
+}
+
+BOOST_AUTO_TEST_CASE(what_cannot_be_read_is_no_state) {
+  std::string state;
+  descriptor fd{::open("/tmp", O_RDONLY | O_CLOEXEC)};
+  BOOST_TEST((read_state(fd.get(), 5, state) == read_result::failed));
+  BOOST_TEST(errno == EISDIR);
+  BOOST_TEST((read_state(-1, 5, state) == read_result::failed));
+  BOOST_TEST(errno == EBADF);
+}
+
+BOOST_AUTO_TEST_CASE(an_endless_state_is_given_up_at_the_limit) {
+  std::string state;
+  descriptor fd{::open("/dev/zero", O_RDONLY | O_CLOEXEC)};
+  BOOST_TEST((read_state(fd.get(), limit, state) == read_result::over_limit));
+  BOOST_TEST(state.size() <= limit + 64 * 1024);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

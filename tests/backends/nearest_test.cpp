@@ -22,6 +22,11 @@ BOOST_AUTO_TEST_CASE(does_not_guess_wildly) {
   BOOST_TEST(nearest(words, "colour") == "");
   BOOST_TEST(nearest(words, "") == "");
   BOOST_TEST(nearest(words, "xy") == "");
+  // Of three letters, two that differ leave another word.
+  words = {"log", "store", "pool"};
+  BOOST_TEST(nearest(words, "foo") == "");
+  BOOST_TEST(nearest(words, "lgo") == "log");
+  BOOST_TEST(nearest(words, "sotre") == "store");
   BOOST_TEST(nearest({}, "list") == "");
 }
 

@@ -117,6 +117,38 @@ BOOST_AUTO_TEST_CASE(refuses_what_it_cannot_use_without_repeating_secrets) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(refuses_values_that_no_server_would_take) {
+  for (auto url :
+       {"postgresql://db:99999/x", "postgresql://db:0/x",
+        "postgresql://a:1,b:65536/x", "postgresql:///x?port=99999",
+        "postgresql:///x?port=1,x", "postgresql://db:99999999999999999999/x"})
+    BOOST_TEST(has(problem(url), "port"));
+  for (auto item : {"sslmode=maybe", "gssencmode=x", "channel_binding=x",
+                    "target_session_attrs=x", "keepalives=2",
+                    "connect_timeout=5s", "keepalives_idle="}) {
+    auto text = problem("postgresql:///x?" + std::string{item});
+    BOOST_TEST(has(text, std::string_view{item}.substr(
+                           0, std::string_view{item}.find('='))),
+               text);
+  }
+  BOOST_TEST(has(problem("postgresql:///x?sslmode=maybe"), "verify-full"));
+  source("postgresql://a:1,b:65535/x?sslmode=verify-full&connect_timeout=5");
+}
+
+BOOST_AUTO_TEST_CASE(refuses_tables_that_databases_keep_for_themselves) {
+  for (auto url :
+       {"sqlite:x.db?table=sqlite_x", "sqlite:x.db?table=SQLite_stat1",
+        "postgresql:///x?table=pg_leases",
+        "postgresql:///x?table=pg_catalog.leases",
+        "postgresql:///x?table=information_schema.leases"})
+    BOOST_TEST(has(problem(url), "keeps for itself"));
+  auto own = "sqlite:x.db?table=" + std::string(59, 'x') + "_seq";
+  BOOST_TEST(has(problem(own), "its own counter"));
+  BOOST_TEST(source("sqlite:x.db?table=pg_leases").table() == "pg_leases");
+  BOOST_TEST(source("postgresql:///x?table=sqlite_x").table() == "sqlite_x");
+  BOOST_TEST(source("postgresql:///x?table=ops.y").table() == "ops.y");
+}
+
 BOOST_AUTO_TEST_CASE(refuses_options_out_of_range) {
   store_options options;
   options.timeout = 99ms;

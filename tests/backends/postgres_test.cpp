@@ -223,6 +223,22 @@ BOOST_AUTO_TEST_CASE(a_missing_table_says_what_to_do) {
   BOOST_TEST((acquire(*st, "job").code == ec::none));
 }
 
+BOOST_AUTO_TEST_CASE(a_table_of_another_kind_is_left_alone) {
+  side.run("drop table faulty; create table faulty (a int);"
+           "alter table faulty owner to lease");
+  auto src = source();
+  for (auto& found : {src.apply_schema(), src.check_schema()}) {
+    BOOST_TEST((found.code == ec::store_failed));
+    BOOST_TEST((found.also == ec::not_a_store));
+    BOOST_TEST(has(found.detail, "is not leasehold's; rename it"));
+  }
+  auto st = src.open();
+  for (auto& also : {st->list({}).also, acquire(*st, "job").also})
+    BOOST_TEST((also == ec::not_a_store));
+  BOOST_TEST(has(st->list({}).detail, "`table:`"));
+  side.run("drop table faulty");
+}
+
 // contract 21
 BOOST_AUTO_TEST_CASE(a_missing_permission_is_named) {
   side.run("alter table faulty owner to admin; revoke all on faulty from lease;"

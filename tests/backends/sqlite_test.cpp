@@ -85,7 +85,79 @@ BOOST_AUTO_TEST_CASE(a_missing_folder_is_named) {
   BOOST_TEST(has(src.apply_schema().detail, "nowhere does not exist"));
   auto result = acquire(*src.open(), "job");
   BOOST_TEST((result.code == ec::store_failed));
+  BOOST_TEST((result.also == ec::config_invalid));
   BOOST_TEST(has(result.detail, "nowhere does not exist"));
+}
+
+BOOST_AUTO_TEST_CASE(a_path_that_can_be_no_file_is_a_mistake) {
+  std::filesystem::create_directory(path("folder"));
+  std::ofstream{path("file")}.flush();
+  for (auto name : {"folder", "file/leases.db"}) {
+    auto src = source(name);
+    BOOST_TEST((src.apply_schema().also == ec::config_invalid));
+    BOOST_TEST((src.check_schema().also == ec::config_invalid));
+    auto result = acquire(*src.open(), "job");
+    BOOST_TEST((result.code == ec::store_failed));
+    BOOST_TEST((result.also == ec::config_invalid));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(what_is_no_database_says_what_to_do) {
+  std::ofstream{path()} << std::string(8192, 'x');
+  auto src = source();
+  for (auto& found : {src.apply_schema(), src.check_schema()}) {
+    BOOST_TEST((found.code == ec::store_failed));
+    BOOST_TEST((found.also == ec::not_a_store));
+    BOOST_TEST(has(found.detail, "choose a path"));
+  }
+  BOOST_TEST((src.open()->list({}).also == ec::not_a_store));
+}
+
+BOOST_AUTO_TEST_CASE(a_damaged_database_says_what_to_do) {
+  auto src = source();
+  BOOST_TEST(src.apply_schema().ok());
+  {
+    auto sql = other();
+    sql << "pragma journal_mode = delete";
+  }
+  std::fstream file{path(), std::ios::in | std::ios::out | std::ios::binary};
+  file.seekp(100);
+  file << std::string(std::filesystem::file_size(path()) - 100, 'x');
+  file.close();
+  auto result = acquire(*src.open(), "job");
+  BOOST_TEST((result.code == ec::store_failed));
+  BOOST_TEST((result.also == ec::not_a_store), result.detail);
+  BOOST_TEST(has(result.detail, "put a copy in its place"));
+}
+
+BOOST_AUTO_TEST_CASE(a_table_of_another_program_is_left_alone) {
+  {
+    auto sql = other();
+    sql << "create table leasehold_leases (a int)";
+  }
+  auto src = source();
+  for (auto& found : {src.apply_schema(), src.check_schema()}) {
+    BOOST_TEST((found.code == ec::store_failed));
+    BOOST_TEST((found.also == ec::not_a_store));
+    BOOST_TEST(has(found.detail, "is not leasehold's; rename it"));
+    BOOST_TEST(has(found.detail, "`table:`"));
+  }
+  auto listed = src.open()->list({});
+  BOOST_TEST((listed.also == ec::not_a_store));
+  BOOST_TEST(has(listed.detail, "is not leasehold's; rename it"));
+}
+
+BOOST_AUTO_TEST_CASE(what_applying_does_not_change_is_not_to_be_applied_again) {
+  auto src = source();
+  BOOST_TEST(src.apply_schema().ok());
+  {
+    auto sql = other();
+    sql << "alter table leasehold_leases drop column request_id";
+  }
+  auto left = src.apply_schema();
+  BOOST_TEST((left.also == ec::not_a_store));
+  BOOST_TEST(has(left.detail, "column request_id is missing\n"));
+  BOOST_TEST(has(left.detail, "leaves alone what is there"));
 }
 
 // contract 240

@@ -2,12 +2,14 @@
 #include "leasehold/config/load.hpp"
 
 #include <boost/test/unit_test.hpp>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <string>
+#include <thread>
 
 using namespace leasehold;
 using namespace leasehold::config;
@@ -113,9 +115,6 @@ BOOST_AUTO_TEST_CASE(reports_all_problems_at_once_in_order) {
     {"f:1:10: error: version \"2\": must be 1",
      "f:4:3: error: unknown key \"tabel\" in store; did you mean \"table\"?",
      "f:5:12: error: store.timeout \"30\": needs a unit, as in 30s",
-     "f:7:5: error: pool \"p\" has no work; give it work.list, work.range or "
-     "work.file",
-     "f:7:5: error: pool \"p\" has no run.command",
      "f:8:5: error: unknown key \"tll\" in pools[]; did you mean \"ttl\"?",
      "f:9:15: error: pools[].max-held \"010\": expected a whole number in "
      "plain decimal digits without leading zeros",
@@ -128,7 +127,7 @@ BOOST_AUTO_TEST_CASE(reports_all_problems_at_once_in_order) {
      "not a single value",
      "f:13:1: error: unknown key \"colour\" in the file; it may have: "
      "defaults, log, node, pools, store, version"});
-  BOOST_TEST(summary(got.problems) == "11 errors");
+  BOOST_TEST(summary(got.problems) == "9 errors");
   BOOST_TEST(!got.ok());
 }
 
@@ -151,6 +150,10 @@ BOOST_AUTO_TEST_CASE(durations_are_strict) {
     BOOST_TEST_CONTEXT(text)
     BOOST_TEST(!load_pool("    idle: " + std::string{text} + "\n").ok());
   }
+  check_problems(load_pool("    idle: 99999999999999999999d\n"),
+                 {"f:7:11: error: pools[].idle \"99999999999999999999d\": "
+                  "expected a duration such as 250ms, 30s, 2m or 1h30m, from "
+                  "1ms to 36500d"});
   BOOST_TEST(load_pool("    idle: 1m30s\n").ok());
 }
 
@@ -208,6 +211,41 @@ BOOST_AUTO_TEST_CASE(work_may_come_from_a_file_beside_the_configuration) {
                   + "/nowhere\": No such file or directory");
 }
 
+BOOST_AUTO_TEST_CASE(mistakes_in_a_file_of_work_are_named_with_their_line) {
+  write("units", "# comment\na\n\na\nb\xff\n");
+  auto place = "f:5:18: error: \"" + folder + "/units\" line ";
+  check_problems(load_pool("", "{file: units}"),
+                 {place + "4: work \"a\" stands twice in pool \"p\"",
+                  place + "5: work \"b\\xff\" is not valid UTF-8"});
+}
+
+BOOST_AUTO_TEST_CASE(files_without_end_are_given_up) {
+  BOOST_TEST(load_pool("", "{file: /dev/zero}").problems.at(0).text
+             == "work.file cannot be read: \"/dev/zero\" is larger than 64 "
+                "MiB");
+  auto none = [](const std::string&) -> std::optional<std::string> {
+    return std::nullopt;
+  };
+  check_problems(load_file("/dev/zero", none),
+                 {"f: error: cannot be read: \"/dev/zero\" is larger than 4 "
+                  "MiB"});
+}
+
+BOOST_AUTO_TEST_CASE(what_a_fifo_brings_can_be_used) {
+  auto path = folder + "/fifo";
+  BOOST_REQUIRE(mkfifo(path.c_str(), 0600) == 0);
+  std::thread writer{[&] {
+    std::ofstream{path}
+      << "version: 1\nstore: {url: \"sqlite:///x.db\"}\npools: "
+         "[{name: p, work: {list: [a]}, run: {command: "
+         "[/bin/true]}}]\n";
+  }};
+  auto got = load_file(
+    path, [](const std::string&) { return std::optional<std::string>{}; });
+  writer.join();
+  check_problems(got, {});
+}
+
 BOOST_AUTO_TEST_CASE(the_same_work_in_two_pools_is_an_error) {
   auto got = load("version: 1\n"
                   "store: {url: \"sqlite:///x.db\"}\n"
@@ -231,9 +269,7 @@ BOOST_AUTO_TEST_CASE(variables_expand_in_values_only) {
   BOOST_TEST(load(text("sqlite:${NO:-x.db}")).value.store.url == "sqlite:x.db");
   BOOST_TEST(load(text("sqlite:a$$b$c")).value.store.url == "sqlite:a$b$c");
   check_problems(load(text("sqlite:${NO}")),
-                 {"f:1:1: error: store.url is missing; for example "
-                  "sqlite:///var/lib/leasehold/leases.db",
-                  "f:2:14: error: variable \"NO\" is not set; set it, or give "
+                 {"f:2:14: error: variable \"NO\" is not set; set it, or give "
                   "a default as in ${NO:-value}"});
   BOOST_TEST(!load(text("sqlite:${NO")).ok());
 }
@@ -261,21 +297,164 @@ BOOST_AUTO_TEST_CASE(secrets_never_reach_a_problem) {
 BOOST_AUTO_TEST_CASE(what_cannot_work_together_is_refused) {
   check_problems(load_pool("    ttl: 10s\n    renew: 10s\n"),
                  {"f:8:12: error: renew (10s) must be shorter than the ttl "
-                  "(10s) of pool \"p\""});
+                  "(10s) of pool \"p\"; take renew: 5s"});
   check_problems(load_pool("    ttl: 10s\n    renew: 8s\n"),
-                 {"f:7:10: error: store.timeout (3s) must be shorter than ttl "
-                  "- renew (2s of pool \"p\")",
+                 {"f:7:10: error: store.timeout (3s, default) must be shorter "
+                  "than ttl - renew (2s of pool \"p\"); take store.timeout: "
+                  "1s",
                   "f:8:12: warning: renew (8s) is more than half of the ttl "
-                  "(10s) of pool \"p\"; one failed renewal may lose a lease"});
+                  "(10s) of pool \"p\"; one failed renewal may lose a lease; "
+                  "take renew: 5s"});
+  check_problems(load_pool("    ttl: 100ms\n"),
+                 {"f:7:10: error: store.timeout (3s, default) must be shorter "
+                  "than ttl - renew (50ms of pool \"p\"); take ttl: 6s50ms"});
+  check_problems(load("version: 1\n"
+                      "store: {url: \"sqlite:///x.db\", timeout: 20s}\n"
+                      "pools: [{name: p, work: {list: [a]}, run: {command: "
+                      "[true]}}]\n"),
+                 {"f:2:41: error: store.timeout (20s) must be shorter than ttl "
+                  "- renew (15s of pool \"p\"); take store.timeout: 7s500ms"});
+  check_problems(load_pool("    renew: 40s\n"),
+                 {"f:7:12: error: renew (40s) must be shorter than the ttl "
+                  "(30s, default) of pool \"p\"; take renew: 15s"});
   check_problems(load_pool("    margin: 8s\n"),
                  {"f:7:13: error: margin (8s) must be shorter than a quarter "
-                  "of the ttl (30s) of pool \"p\""});
+                  "of the ttl (30s, default) of pool \"p\"; take margin: "
+                  "500ms"});
   check_problems(load_pool("    retry: {first: 5s, max: 1s}\n"),
                  {"f:7:20: error: retry.first (5s) must not be longer than "
-                  "retry.max (1s) of pool \"p\""});
+                  "retry.max (1s) of pool \"p\"; take retry.max: 5s"});
+  check_problems(load_pool("    retry: {first: 6s}\n"),
+                 {"f:7:20: error: retry.first (6s) must not be longer than "
+                  "retry.max (5s, default) of pool \"p\"; take retry.max: "
+                  "6s"});
   check_problems(load_pool("    max-held: 4\n"),
                  {"f:7:15: warning: max-held 4 but only 1 units of work in "
                   "pool \"p\""});
+}
+
+BOOST_AUTO_TEST_CASE(what_is_wrong_is_not_missing_as_well) {
+  auto with = [&](const std::string& pool, const std::string& store) {
+    return load("version: 1\nstore: " + store + "\npools:\n  - " + pool + "\n");
+  };
+  std::string store = "{url: \"sqlite:///x.db\"}";
+  std::string name = "name: p, ";
+  std::string work = "work: {list: [a]}, ";
+  std::string run = "run: {command: [true]}";
+  for (auto pool : {"{" + name + work + "run: {command: \"echo hi\"}}",
+                    "{" + name + work + "run: {comand: [true]}}",
+                    "{" + name + work + "run: [true]}",
+                    "{" + name + "work: {list: a}, " + run + "}",
+                    "{" + name + "work: [a], " + run + "}",
+                    "{" + name + "work: {lst: [a]}, " + run + "}",
+                    "{" + name + "wrok: {list: [a]}, " + run + "}",
+                    "{name: [p], " + work + run + "}",
+                    "{" + name + work + run + ", ttl: 100, renew: 60s}",
+                    "{" + name + work + run + ", renew: 60}"}) {
+    BOOST_TEST_CONTEXT(pool)
+    BOOST_TEST(with(pool, store).problems.size() == 1u);
+  }
+  for (auto wrong : {"{url: [x]}", "{ulr: x}", "x", "{url: \"${NO}\"}"}) {
+    BOOST_TEST_CONTEXT(wrong)
+    BOOST_TEST(with("{" + name + work + run + "}", wrong).problems.size()
+               == 1u);
+  }
+  for (auto pools : {"pools: x", "pools: [x]", "pols: []"})
+    BOOST_TEST(
+      load("version: 1\nstore: " + store + "\n" + pools + "\n").problems.size()
+      == 1u);
+  BOOST_TEST(load("just a word").problems.size() == 1u);
+  BOOST_TEST(load("version: one\nstore: " + store
+                  + "\npools: [{name: p, work: {list: [a]}, run: {command: "
+                    "[true]}}]\n")
+               .problems.size()
+             == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(a_store_that_cannot_be_opened_is_an_error_in_its_place) {
+  auto with = [&](const std::string& store) {
+    return load("version: 1\nstore: " + store
+                + "\npools: [{name: p, work: {list: [a]}, tll: 1s, run: "
+                  "{command: [true]}}]\n");
+  };
+  std::string other = "f:3:38: error: unknown key \"tll\" in pools[]; did you "
+                      "mean \"ttl\"?";
+  auto check_store = [&](const std::string& store, const std::string& want) {
+    BOOST_TEST_CONTEXT(store) {
+      auto got = with(store);
+      BOOST_TEST_REQUIRE(got.problems.size() == 2u);
+      auto text = to_string(got.problems[0], "f");
+      BOOST_TEST(text.starts_with(want), text);
+      BOOST_TEST(to_string(got.problems[1], "f") == other);
+    }
+  };
+  check_store("{url: \"postgresql://h:99999/d\"}",
+              "f:2:14: error: store URL postgresql: holds a port that is not "
+              "between 1 and 65535");
+  check_store("{url: \"postgresql://h/d?sslmode=maybe\"}",
+              "f:2:14: error: store URL postgresql: has sslmode=\"maybe\"; it "
+              "may be one of disable allow");
+  check_store("{url: foo}", "f:2:14: error: the store URL does not start with");
+  check_store("{url: \"sqlite:x.db\", table: sqlite_x}",
+              "f:2:36: error: store.table \"sqlite_x\" is a name that SQLite "
+              "keeps for itself");
+  check_store("{url: \"sqlite:x.db\", table: \"a b\"}",
+              "f:2:36: error: store.table \"a b\" is not a table name");
+  check_store("{url: \"sqlite:x.db?table=aa\", table: bb}",
+              "f:2:45: error: store.table \"bb\" and ?table=aa in the URL name "
+              "two tables; keep one");
+  check_problems(with("{url: \"sqlite:x.db?table=aa\", table: aa}"), {other});
+}
+
+BOOST_AUTO_TEST_CASE(each_unit_of_work_has_an_output_file_of_its_own) {
+  auto with = [&](const std::string& work, const std::string& file) {
+    return load("version: 1\nstore: {url: \"sqlite:///x.db\"}\n"
+                "pools:\n  - {name: p, work: {list: "
+                + work + "}, run: {command: [true], output: {file: \"" + file
+                + "\"}}}\n");
+  };
+  auto column = [](const std::string& work) {
+    return "f:4:" + std::to_string(62 + static_cast<int>(work.size()))
+           + ": error: ";
+  };
+  check_problems(with("[a/b, a_b, a%2Fb]", "{work}.log"), {});
+  check_problems(with("[\".\", \"..\"]", "{work}"), {});
+  check_problems(with("[a]", "one.log"), {});
+  check_problems(with("[a, b]", "/dev/null"), {});
+  BOOST_TEST(with("[a, b]", "one.log").problems.at(0).text
+             == "run.output: work \"a\" and \"b\" would share the file \""
+                  + folder + "/one.log\"; put {work} into its name");
+  auto where = to_string(with("[a]", folder).problems.at(0), "f");
+  BOOST_TEST(where.starts_with(column("[a]") + "run.output: \"" + folder
+                               + "\" is a folder"),
+             where);
+  BOOST_TEST(with("[a]", "no/such/{work}.log")
+               .problems.at(0)
+               .text.find("no/such/\" does not exist")
+             != std::string::npos);
+  BOOST_TEST(!with("[" + std::string(300, 'x') + "]", "{work}").ok());
+  auto two = load("version: 1\nstore: {url: \"sqlite:///x.db\"}\npools:\n"
+                  "  - {name: p, work: {list: [a]}, run: {command: [true], "
+                  "output: {file: \"{work}.log\"}}}\n"
+                  "  - {name: q, work: {list: [b]}, run: {command: [true], "
+                  "output: {file: \"a.log\"}}}\n");
+  BOOST_TEST(two.problems.size() == 1u);
+  command run;
+  run.output_file = "/l/{work}.{work}";
+  BOOST_TEST(output_file_of(run, "a/%b\n") == "/l/a%2F%25b%0A.a%2F%25b%0A");
+  run.output_file = "/l/{work}";
+  BOOST_TEST(output_file_of(run, "..") == "/l/%2E%2E");
+  BOOST_TEST(output_file_of(run, "a..") == "/l/a..");
+}
+
+BOOST_AUTO_TEST_CASE(variables_of_leasehold_cannot_be_set) {
+  auto got = load("version: 1\nstore: {url: \"sqlite:///x.db\"}\n"
+                  "pools: [{name: p, work: {list: [a]}, run: {command: [true], "
+                  "environment: {A: b, LEASEHOLD_TOKEN: 1}}}]\n");
+  check_problems(got,
+                 {"f:3:81: error: variable \"LEASEHOLD_TOKEN\": names that "
+                  "start with LEASEHOLD_ are set by leasehold alone; "
+                  "choose another"});
 }
 
 BOOST_AUTO_TEST_CASE(the_command_must_exist_and_be_executable) {
@@ -290,6 +469,14 @@ BOOST_AUTO_TEST_CASE(the_command_must_exist_and_be_executable) {
   BOOST_TEST(!with("[/no/such/program]").ok());
   BOOST_TEST(!with("[no-such-program-anywhere]").ok());
   BOOST_TEST(!with("[" + folder + "/script]").ok());
+  // What is relative is so to the file.
+  std::filesystem::permissions(folder + "/script",
+                               std::filesystem::perms::owner_all);
+  auto relative = with("[./script, a]");
+  check_problems(relative, {});
+  BOOST_TEST(relative.value.pools.at(0).run.argv.at(0) == folder + "/./script");
+  BOOST_TEST(!with("[./nowhere]").ok());
+  BOOST_TEST(with("[./script], directory: .").ok());
   BOOST_TEST(!with("[" + folder + "]").ok());
   BOOST_TEST(!with("[]").ok());
 }
@@ -305,6 +492,8 @@ BOOST_AUTO_TEST_CASE(exit_codes_are_checked) {
   for (auto bad : {"{retired: [0]}", "{retired: [256]}", "{retired: 10}",
                    "{retired: [10], permanent: [10]}", "{retired: [x]}"})
     BOOST_TEST(!with(bad).ok());
+  BOOST_TEST(with("{retired: [10, 10], permanent: [10]}").problems.size()
+             == 1u);
 }
 
 BOOST_AUTO_TEST_CASE(what_is_no_configuration_is_said_clearly) {
@@ -320,6 +509,17 @@ BOOST_AUTO_TEST_CASE(what_is_no_configuration_is_said_clearly) {
                  {"f:1:5: error: a NUL byte; is this a text file?"});
   check_problems(load(std::string(100'000, '[')),
                  {"f:1:101: error: brackets are nested too deeply"});
+  std::string deep = "version: 1\nx:\n";
+  for (auto i = 1; i < 1000; ++i)
+    deep += std::string(static_cast<std::size_t>(i), ' ') + "x:\n";
+  std::string lists;
+  for (auto i = 0; i < 1000; ++i)
+    lists += "- ";
+  for (auto& text : {deep, lists + "x"}) {
+    auto got = load(text);
+    BOOST_TEST_REQUIRE(got.problems.size() == 1u);
+    BOOST_TEST(got.problems.at(0).text == "values are nested too deeply");
+  }
   check_problems(load("version: 1\nx: \xff\n"),
                  {"f:2:1: error: bytes that are not UTF-8; is this a text "
                   "file?"});

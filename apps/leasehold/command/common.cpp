@@ -3,7 +3,9 @@
 
 #include "leasehold/exit_code.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -60,7 +62,19 @@ int finish_output(int code) {
     return code;
   complain(fmt::format("cannot write to standard output: {}",
                        std::strerror(output_error)));
-  return exit_code::output_failed;
+  return exit_code::io_failed;
+}
+
+void do_without_closed_streams() {
+  const std::pair<int, int> wrong[]
+    = {{STDIN_FILENO, O_WRONLY}, {STDOUT_FILENO, O_RDONLY}};
+  for (auto [fd, mode] : wrong) {
+    if ((fcntl(fd, F_GETFL) & O_ACCMODE) != mode)
+      continue;
+    auto nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+    dup2(nothing, fd);
+    close(nothing);
+  }
 }
 
 void tell(std::string_view text) {
@@ -96,28 +110,32 @@ store_choice open_store(const config::file& settings) {
   return parse_store(settings.store.url, options);
 }
 
+std::optional<duration> timeout_of(const globals& flags, duration otherwise) {
+  if (flags.timeout.empty())
+    return otherwise;
+  auto result = parse_duration(flags.timeout);
+  if (result && *result >= shortest_timeout && *result <= longest_timeout)
+    return result;
+  complain(fmt::format(
+    "--timeout {}: expected {}, from {} to {}", flags.timeout, duration_hint,
+    format_duration(shortest_timeout), format_duration(longest_timeout)));
+  return std::nullopt;
+}
+
 store_choice choose_store(const globals& flags) {
-  std::optional<duration> timeout;
-  if (!flags.timeout.empty()) {
-    timeout = parse_duration(flags.timeout);
-    if (!timeout || *timeout < shortest_timeout || *timeout > longest_timeout) {
-      complain(fmt::format("--timeout {}: expected {}, from {} to {}",
-                           flags.timeout, duration_hint,
-                           format_duration(shortest_timeout),
-                           format_duration(longest_timeout)));
-      return {std::nullopt, exit_code::usage};
-    }
-  }
+  auto timeout = timeout_of(flags, default_timeout);
+  if (!timeout)
+    return {std::nullopt, exit_code::usage};
   if (!flags.store.empty()) {
     backend::store_options options;
-    options.timeout = timeout.value_or(default_timeout);
+    options.timeout = *timeout;
     return parse_store(flags.store, options);
   }
   if (!flags.config.empty()) {
     auto settings = load_config(flags);
     if (!settings)
       return {std::nullopt, exit_code::bad_config};
-    if (timeout)
+    if (!flags.timeout.empty())
       settings->store.timeout = *timeout;
     return open_store(*settings);
   }

@@ -21,6 +21,10 @@ void print(std::string_view text);
 /// print, which it has reported.
 int finish_output(int code);
 
+/// For a process that goes on without anybody who reads its output: what stands
+/// for a closed standard stream takes and gives nothing, without an error.
+void do_without_closed_streams();
+
 /// A line on standard error. Whether anybody can read it makes no difference to
 /// what the program does, so failures are ignored.
 void tell(std::string_view text);
@@ -31,6 +35,10 @@ void complain(std::string_view text);
 /// Reads and checks a configuration file and prints its problems. Nothing if it
 /// has errors.
 std::optional<config::file> load_config(const globals& flags);
+
+/// The value of `--timeout`, or `otherwise` if it was not given. Nothing if it
+/// is no good, which has been said.
+std::optional<duration> timeout_of(const globals& flags, duration otherwise);
 
 /// A store, or the exit code of the message that was printed.
 struct store_choice {

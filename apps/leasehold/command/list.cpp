@@ -81,11 +81,25 @@ std::string to_text(const nlohmann::ordered_json& what, int indent) {
          + '\n';
 }
 
+// A NUL ends what may hold everything else.
+void print_name(const backend::row& x, bool nul) {
+  print(nul ? x.work_id + '\0' : as_name(x.work_id) + '\n');
+}
+
+/// Whether `--print0` goes with the output that was asked for.
+bool fits(bool nul, const globals& flags) {
+  if (!nul || flags.output == "table" || flags.output == "name")
+    return true;
+  complain("--print0 prints names; it does not go with --output "
+           + flags.output);
+  return false;
+}
+
 void print_rows(const std::vector<backend::row>& rows, std::int64_t now_us,
-                const globals& flags) {
-  if (flags.output == "name") {
+                const globals& flags, bool nul) {
+  if (nul || flags.output == "name") {
     for (auto& x : rows)
-      print(x.work_id + "\n");
+      print_name(x, nul);
   } else if (flags.output == "json" || flags.output == "ndjson") {
     nlohmann::ordered_json all = nlohmann::ordered_json::array();
     for (auto& x : rows) {
@@ -124,7 +138,9 @@ void print_rows(const std::vector<backend::row>& rows, std::int64_t now_us,
   }
 }
 
-int list(const globals& flags, const std::string& prefix) {
+int list(const globals& flags, const std::string& prefix, bool nul) {
+  if (!fits(nul, flags))
+    return exit_code::usage;
   auto choice = choose_store(flags);
   if (!choice.source)
     return choice.exit_code;
@@ -145,7 +161,7 @@ int list(const globals& flags, const std::string& prefix) {
       break;
     query.after = rows.back().work_id;
   }
-  print_rows(rows, now_us, flags);
+  print_rows(rows, now_us, flags, nul);
   return exit_code::ok;
 }
 
@@ -207,7 +223,7 @@ int show(const globals& flags, const std::string& work_id, bool all,
   if (flags.output == "json" || flags.output == "ndjson")
     print(to_text(to_json(x, got.now_us), flags.output == "json" ? 2 : -1));
   else if (flags.output == "name")
-    print(x.work_id + "\n");
+    print_name(x, false);
   else
     print_details(x, got.now_us, all);
   return exit_code::ok;
@@ -219,13 +235,18 @@ void add_list(CLI::App& app, globals& flags, chosen& run) {
   auto* cmd = app.add_subcommand("list", "Show the leases of a store");
   cmd->group("Look");
   cmd->footer("Examples:\n  leasehold list --store sqlite:///var/lib/l.db\n"
-              "  leasehold list shard- -o json -c leasehold.yaml | jq\n\n"
+              "  leasehold list shard- -o json -c leasehold.yaml | jq\n"
+              "  leasehold list -0 -c leasehold.yaml | xargs -0 -n 1 echo\n\n"
               "held: somebody works on it. lapsed: the holder crashed or was "
               "cut off.\nfree: released. retired: done for good.");
   auto prefix = std::make_shared<std::string>();
   cmd->add_option("prefix", *prefix, "Only work IDs that start so");
-  cmd->callback([&flags, &run, prefix] {
-    run = [&flags, prefix] { return list(flags, *prefix); };
+  auto nul = std::make_shared<bool>(false);
+  cmd->add_flag("-0,--print0", *nul,
+                "Print work IDs as they are, each with a NUL behind it; with "
+                "-o name those that a line cannot show are JSON strings");
+  cmd->callback([&flags, &run, prefix, nul] {
+    run = [&flags, prefix, nul] { return list(flags, *prefix, *nul); };
   });
 }
 
@@ -233,13 +254,15 @@ void add_show(CLI::App& app, globals& flags, chosen& run) {
   auto* cmd = app.add_subcommand("show", "Show one lease in full");
   cmd->group("Look");
   cmd->footer("Example:\n  leasehold show shard-7 -c leasehold.yaml\n\n"
-              "Exits 1 if there is no such lease.");
+              "Prints the first 200 characters of the checkpoint, unless told "
+              "otherwise.\nExits 1 if there is no such lease.");
   auto work_id = std::make_shared<std::string>();
   auto all = std::make_shared<bool>(false);
   auto hide = std::make_shared<bool>(false);
   cmd->add_option("work", *work_id, "The work ID")->required();
-  cmd->add_flag("--state", *all, "Print all of the checkpoint");
-  cmd->add_flag("--hide-state", *hide, "Print nothing of the checkpoint");
+  auto* state = cmd->add_flag("--state", *all, "Print all of the checkpoint");
+  cmd->add_flag("--hide-state", *hide, "Print nothing of the checkpoint")
+    ->excludes(state);
   cmd->callback([&flags, &run, work_id, all, hide] {
     run = [&flags, work_id, all, hide] {
       return show(flags, *work_id, *all, *hide);

@@ -7,6 +7,10 @@
 #include <CLI/CLI.hpp>
 #include <unistd.h>
 
+#include <memory>
+#include <optional>
+#include <string>
+
 namespace leasehold::app {
 
 namespace {
@@ -29,7 +33,8 @@ log_format format_of(const config::file& settings) {
                                                          : log_format::text;
 }
 
-int run_pool_command(const globals& flags, const std::string& holder,
+int run_pool_command(const globals& flags,
+                     const std::optional<std::string>& holder,
                      bool log_format_given) {
   if (flags.config.empty()) {
     complain("which pools? Name their file with --config FILE");
@@ -40,16 +45,17 @@ int run_pool_command(const globals& flags, const std::string& holder,
              + flags.config);
     return exit_code::usage;
   }
+  if (holder) {
+    if (auto problem = identifier_problem(*holder); !problem.empty()) {
+      complain("--holder " + printable(*holder) + " " + std::string{problem});
+      return exit_code::usage;
+    }
+  }
   auto settings = load_config(flags);
   if (!settings)
     return exit_code::bad_config;
-  if (!holder.empty()) {
-    if (auto problem = identifier_problem(holder); !problem.empty()) {
-      complain("--holder " + printable(holder) + " " + std::string{problem});
-      return exit_code::usage;
-    }
-    settings->node_holder = holder;
-  }
+  if (holder)
+    settings->node_holder = *holder;
   if (!flags.store.empty())
     settings->store.url = flags.store;
   auto choice = open_store(*settings);
@@ -66,6 +72,7 @@ int run_pool_command(const globals& flags, const std::string& holder,
   auto format = format_of(*settings);
   if (log_format_given)
     format = flags.log_format == "json" ? log_format::json : log_format::text;
+  do_without_closed_streams();
   logger log{level, format};
   return run_pools(*settings, *choice.source, log);
 }
@@ -78,16 +85,19 @@ void add_pool(CLI::App& app, globals& flags, chosen& run) {
   cmd->group("Work");
   cmd->footer("Example:\n  leasehold pool --config leasehold.yaml\n\n"
               "TERM or INT stops it in good order: children are stopped, their "
-              "leases\nreleased. A second one kills them.");
+              "leases\nreleased; exits 69 if one could not be. A second one, "
+              "a second later or more,\nkills them and exits 1.");
   auto holder = std::make_shared<std::string>();
-  cmd
-    ->add_option("--holder", *holder,
-                 "Who we are in the store (default: host:pid:random)")
-    ->envname("LEASEHOLD_HOLDER");
-  cmd->callback([&app, &flags, &run, holder] {
-    auto given = app.count("--log-format") > 0;
-    run = [&flags, holder, given] {
-      return run_pool_command(flags, *holder, given);
+  auto* option
+    = cmd
+        ->add_option("--holder", *holder,
+                     "Who we are in the store (default: host:pid:random)")
+        ->envname("LEASEHOLD_HOLDER");
+  cmd->callback([&app, &flags, &run, holder, option] {
+    auto format_given = app.count("--log-format") > 0;
+    auto name = option->count() > 0 ? std::optional{*holder} : std::nullopt;
+    run = [&flags, name, format_given] {
+      return run_pool_command(flags, name, format_given);
     };
   });
 }

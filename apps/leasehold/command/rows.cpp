@@ -40,6 +40,23 @@ character hidden_character(std::string_view text) {
   return hides ? character{value, 3} : character{};
 }
 
+// On one line, with all that a terminal would obey escaped.
+std::string to_json_string(std::string_view text) {
+  auto quoted = nlohmann::json(text).dump(
+    -1, ' ', false, nlohmann::json::error_handler_t::replace);
+  std::string result;
+  for (std::size_t i = 0; i < quoted.size(); ++i) {
+    if (auto hidden = hidden_character(std::string_view{quoted}.substr(i));
+        hidden.size > 0) {
+      result += fmt::format("\\u{:04x}", hidden.value);
+      i += hidden.size - 1;
+    } else {
+      result += quoted[i];
+    }
+  }
+  return result;
+}
+
 } // namespace
 
 std::string_view state_of(const backend::row& x, std::int64_t now_us) {
@@ -76,24 +93,21 @@ nlohmann::ordered_json to_json(const backend::row& x, std::int64_t now_us) {
 }
 
 std::string on_one_line(std::string_view text) {
-  auto quoted = nlohmann::json(text).dump(
-    -1, ' ', false, nlohmann::json::error_handler_t::replace);
-  auto inner = quoted.substr(1, quoted.size() - 2);
+  auto quoted = to_json_string(text);
+  auto inner = std::string_view{quoted}.substr(1, quoted.size() - 2);
   // Only what would break the line is escaped; quotes are fine as they are.
   std::string result;
   for (std::size_t i = 0; i < inner.size(); ++i) {
     if (inner[i] == '\\' && i + 1 < inner.size()
         && (inner[i + 1] == '"' || inner[i + 1] == '\\'))
       ++i;
-    if (auto hidden = hidden_character(std::string_view{inner}.substr(i));
-        hidden.size > 0) {
-      result += fmt::format("\\u{:04x}", hidden.value);
-      i += hidden.size - 1;
-    } else {
-      result += inner[i];
-    }
+    result += inner[i];
   }
   return result;
+}
+
+std::string as_name(const std::string& id) {
+  return id.starts_with('"') || on_one_line(id) != id ? to_json_string(id) : id;
 }
 
 std::string short_size(std::uint64_t bytes) {

@@ -24,6 +24,11 @@ nlohmann::ordered_json to_json(const backend::row& x, std::int64_t now_us);
 /// that are not UTF-8 are escaped.
 std::string on_one_line(std::string_view text);
 
+/// An ID as one line that can be read back: as it is, or, if that would not be
+/// one line that a terminal can show, as a JSON string in its quotes. So is an
+/// ID that starts with a quote.
+std::string as_name(const std::string& id);
+
 /// "1 k", "17 M": for people.
 std::string short_size(std::uint64_t bytes);
 

@@ -7,13 +7,13 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <istream>
 
 using namespace std::chrono_literals;
 
@@ -27,12 +27,48 @@ using steady = std::chrono::steady_clock;
 // more.
 constexpr std::size_t max_reply_bytes = 1024u * 1024 * 1024;
 
-checkpoint_result failure(ec code, std::string message) {
+constexpr int exit_usage = 64;
+
+checkpoint_result failure(ec code, int exit_code, std::string message) {
   checkpoint_result result;
-  result.exit_code = 69;
+  result.exit_code = exit_code;
   result.error = to_string(code);
   result.message = std::move(message);
   return result;
+}
+
+checkpoint_result failure(ec code, std::string message) {
+  return failure(code, checkpoint_exit_code(code), std::move(message));
+}
+
+// Why nobody could be asked.
+checkpoint_result no_connection(const std::string& path, int error) {
+  auto reason = std::strerror(error);
+  switch (error) {
+    // The socket lives as long as its run, or its owner was killed.
+    case ENOENT:
+    case ENOTDIR:
+    case ECONNREFUSED:
+      return failure(ec::lease_expired,
+                     fmt::format("this run is over: nobody listens on "
+                                 "LEASEHOLD_SOCKET '{}' any more ({}); stop",
+                                 path, reason));
+    case ENAMETOOLONG:
+      return failure(ec::invalid_argument, exit_usage,
+                     fmt::format("LEASEHOLD_SOCKET '{}' is no socket of "
+                                 "leasehold: {}",
+                                 path, reason));
+    case EACCES:
+    case EPERM:
+      return failure(ec::store_failed,
+                     fmt::format("LEASEHOLD_SOCKET '{}': {}; only the user "
+                                 "that runs the pool may use it",
+                                 path, reason));
+    default:
+      return failure(ec::unavailable,
+                     fmt::format("nobody answers on LEASEHOLD_SOCKET '{}': {}",
+                                 path, reason));
+  }
 }
 
 // False with errno set; ETIMEDOUT when the time is up.
@@ -118,16 +154,22 @@ bool receive_line(int fd, std::string& line, steady::time_point until) {
 
 } // namespace
 
-std::optional<std::string> read_state(std::istream& in, std::size_t limit) {
-  std::string result;
+read_result read_state(int fd, std::size_t limit, std::string& into) {
   std::array<char, 64 * 1024> block;
-  while (in) {
-    in.read(block.data(), block.size());
-    result.append(block.data(), static_cast<std::size_t>(in.gcount()));
-    if (result.size() > limit)
-      return std::nullopt;
+  while (into.size() <= limit) {
+    auto n = ::read(fd, block.data(), block.size());
+    if (n == 0)
+      return read_result::complete;
+    if (n > 0) {
+      into.append(block.data(), static_cast<std::size_t>(n));
+    } else if (errno == EAGAIN) {
+      pollfd ready{fd, POLLIN, 0};
+      ::poll(&ready, 1, -1);
+    } else if (errno != EINTR) {
+      return read_result::failed;
+    }
   }
-  return result;
+  return read_result::over_limit;
 }
 
 checkpoint_client::checkpoint_client(std::string socket_path, duration timeout)
@@ -154,15 +196,13 @@ checkpoint_result checkpoint_client::window() const {
 
 checkpoint_result checkpoint_client::ask(const child_request& request) const {
   if (socket_path_.empty())
-    return failure(ec::unavailable,
+    return failure(ec::invalid_argument, exit_usage,
                    "LEASEHOLD_SOCKET is not set; run this inside a command "
                    "that `leasehold pool` has started");
   auto until = steady::now() + timeout_;
   auto fd = connect_to(socket_path_, until);
   if (!fd)
-    return failure(ec::unavailable,
-                   fmt::format("nobody answers on LEASEHOLD_SOCKET '{}': {}",
-                               socket_path_, std::strerror(errno)));
+    return no_connection(socket_path_, errno);
   std::string line;
   // Refused early, a request may break off while its answer is there already.
   auto sent = send_all(fd.get(), format_request(request), until);
@@ -177,6 +217,10 @@ checkpoint_result checkpoint_client::ask(const child_request& request) const {
     code = errno;
   auto outcome
     = request.op == checkpoint_op::put ? ec::unknown_outcome : ec::unavailable;
+  if (code == ETIMEDOUT)
+    return failure(outcome, fmt::format("the runner has not answered within "
+                                        "{}; --timeout waits longer",
+                                        format_duration(timeout_)));
   return failure(outcome, code == 0
                             ? "the runner closed the connection"
                             : fmt::format("no answer from the runner: {}",

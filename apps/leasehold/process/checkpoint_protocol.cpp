@@ -19,6 +19,7 @@ constexpr int exit_data = 65;
 constexpr int exit_unavailable = 69;
 constexpr int exit_software = 70;
 constexpr int exit_refused = 77;
+constexpr int exit_config = 78;
 constexpr int exit_lost = 79;
 
 // Takes a flat object of strings and nothing else. Nesting is refused at its
@@ -153,7 +154,13 @@ T member(const nlohmann::json& document, const char* name, T otherwise) {
 
 } // namespace
 
-int checkpoint_exit_code(ec code) noexcept {
+int checkpoint_exit_code(ec code, ec also) noexcept {
+  if (also == ec::schema_missing || also == ec::not_a_store)
+    return exit_data;
+  if (also == ec::unavailable)
+    return exit_unavailable;
+  if (also == ec::config_invalid)
+    return exit_config;
   switch (code) {
     case ec::none:
       return 0;
@@ -171,6 +178,7 @@ int checkpoint_exit_code(ec code) noexcept {
     case ec::state_unreadable:
     case ec::invalid_argument:
     case ec::schema_missing:
+    case ec::not_a_store:
       return exit_data;
     case ec::store_failed:
       return exit_refused;
@@ -210,9 +218,9 @@ std::string format_request(const child_request& request) {
 
 std::string format_reply(checkpoint_op op, const child_reply& reply) {
   if (reply.code != ec::none)
-    return format_error(to_string(reply.code), checkpoint_exit_code(reply.code),
-                        reply.detail.empty() ? explain(reply.code)
-                                             : reply.detail);
+    return format_error(
+      to_string(reply.code), checkpoint_exit_code(reply.code, reply.also),
+      reply.detail.empty() ? explain(reply.code) : reply.detail);
   json result{{"ok", true}};
   switch (op) {
     case checkpoint_op::get:
@@ -227,6 +235,7 @@ std::string format_reply(checkpoint_op op, const child_reply& reply) {
     case checkpoint_op::window:
       result["window_left_seconds"]
         = std::chrono::duration<double>{reply.window_left}.count();
+      result["max_state_bytes"] = reply.max_state_bytes;
       result["stop_requested"] = reply.stop_requested;
       break;
     default:
@@ -263,6 +272,7 @@ std::optional<checkpoint_result> parse_reply(std::string_view line) {
     result.window_left = std::min(
       max_duration, std::chrono::duration_cast<duration>(
                       std::chrono::duration<double>{std::min(left, 3.0e9)}));
+  result.max_state_bytes = member(document, "max_state_bytes", std::size_t{0});
   if (auto at = document.find("state_base64");
       at != document.end() && at->is_string()) {
     result.state = decode_base64(at->get_ref<const std::string&>());

@@ -17,10 +17,12 @@
 ///     {"op":"put","state_base64":"AAE="}
 ///     {"op":"get"} {"ok":true,"state":"text","state_base64":"dGV4dA=="}
 ///     {"op":"window"}      {"ok":true,"window_left_seconds":12.5,
+///                           "max_state_bytes":16777216,
 ///                           "stop_requested":false}
 ///     anything that fails  {"ok":false,"error":"fenced","exit_code":79,
 ///                           "message":"..."}
 ///
+/// An empty state means clear: the next holder finds none. In an answer
 /// `state` is null if the bytes are not UTF-8; both are null if there is no
 /// state. State bytes never appear in a message. All functions are pure and
 /// may be called from any thread.
@@ -39,12 +41,15 @@ struct child_request {
 struct child_reply {
   /// `none` for success.
   ec code = ec::none;
+  /// A second code that says more, for example schema_missing.
+  ec also = ec::none;
   /// For people; must not contain state. Replaces the explanation of `code`.
   std::string detail;
   /// For `get`: absent if no state was ever stored.
   std::optional<std::string> state;
   /// For `window`.
   duration window_left{0};
+  std::size_t max_state_bytes = 0;
   bool stop_requested = false;
 };
 
@@ -55,7 +60,7 @@ struct parsed_request {
 };
 
 /// The process exit code that `leasehold checkpoint` ends with.
-int checkpoint_exit_code(ec code) noexcept;
+int checkpoint_exit_code(ec code, ec also = ec::none) noexcept;
 
 /// Longest line that can carry a state of `max_state_bytes`, however it is
 /// written: JSON may spend six characters on a byte (`\u0001`).
@@ -86,6 +91,8 @@ struct checkpoint_result {
   std::string message;
   std::optional<std::string> state;
   duration window_left{0};
+  /// The runner refuses more; 0 if it does not say.
+  std::size_t max_state_bytes = 0;
   bool stop_requested = false;
 
   bool ok() const noexcept {

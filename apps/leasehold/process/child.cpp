@@ -184,6 +184,7 @@ void child::answer(child_request request, child_events::answer_function reply) {
   if (request.op == checkpoint_op::window && spec_.window) {
     result.window_left
       = std::chrono::duration_cast<duration>(spec_.window->left());
+    result.max_state_bytes = context_.max_state_bytes;
     result.stop_requested |= !spec_.window->held();
   } else if (events_.on_request) {
     events_.on_request(std::move(request), std::move(reply));

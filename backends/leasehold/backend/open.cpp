@@ -12,8 +12,11 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <climits>
 #include <optional>
+#include <sstream>
+#include <system_error>
 #include <utility>
 
 namespace leasehold::backend {
@@ -42,6 +45,7 @@ public:
 
   std::string kind;
   std::string display;
+  std::string table;
   bool single_writer = true;
 };
 
@@ -71,6 +75,69 @@ bool is_libpq_key(std::string_view key) {
   return found;
 }
 
+std::string problem_with_port(std::string_view port) {
+  int number = 0;
+  auto [end, error]
+    = std::from_chars(port.data(), port.data() + port.size(), number);
+  // What is no number may be a part of a password: it is not repeated here.
+  if (port.empty() || end != port.data() + port.size()
+      || (error != std::errc{} && error != std::errc::result_out_of_range))
+    return "holds a port that is not a number; reserved characters in a "
+           "user or password are percent-encoded";
+  if (error != std::errc{} || number < 1 || number > 65535)
+    return "holds a port that is not between 1 and 65535";
+  return {};
+}
+
+/// Parameters of libpq that take one of a few words; what they mean is its
+/// business.
+struct libpq_words {
+  std::string_view key;
+  std::string_view words;
+};
+
+constexpr std::array known_words{
+  libpq_words{"sslmode", "disable allow prefer require verify-ca verify-full"},
+  libpq_words{"gssencmode", "disable prefer require"},
+  libpq_words{"channel_binding", "disable prefer require"},
+  libpq_words{"target_session_attrs",
+              "any read-write read-only primary standby prefer-standby"},
+  libpq_words{"keepalives", "0 1"},
+  libpq_words{"sslcompression", "0 1"},
+  libpq_words{"sslsni", "0 1"},
+};
+
+constexpr std::array<std::string_view, 5> known_numbers{
+  "connect_timeout", "tcp_user_timeout", "keepalives_idle",
+  "keepalives_interval", "keepalives_count"};
+
+/// Of what libpq itself would find only when it connects.
+std::string problem_with_value(const std::string& key,
+                               const std::string& value) {
+  for (auto& known : known_words) {
+    if (known.key != key)
+      continue;
+    std::istringstream words{std::string{known.words}};
+    for (std::string word; words >> word;)
+      if (word == value)
+        return {};
+    return "has " + key + "=" + printable(value) + "; it may be one of "
+           + std::string{known.words};
+  }
+  if (std::find(known_numbers.begin(), known_numbers.end(), key)
+        != known_numbers.end()
+      && (value.empty() || value.size() > 9
+          || value.find_first_not_of("0123456789") != std::string::npos))
+    return "has " + key + "=" + printable(value) + "; it takes a whole number";
+  if (key == "port") {
+    std::istringstream ports{value};
+    for (std::string port; std::getline(ports, port, ',');)
+      if (auto problem = problem_with_port(port); !problem.empty())
+        return problem;
+  }
+  return {};
+}
+
 std::string problem_with_hosts(std::string_view hosts) {
   while (!hosts.empty()) {
     auto comma = hosts.find(',');
@@ -83,10 +150,8 @@ std::string problem_with_hosts(std::string_view hosts) {
     if (colon == std::string_view::npos)
       continue;
     auto port = host.substr(colon + 1);
-    if (port.empty() || port.size() > 5
-        || port.find_first_not_of("0123456789") != std::string_view::npos)
-      return "holds a port that is not a number; reserved characters in a "
-             "user or password are percent-encoded";
+    if (auto problem = problem_with_port(port); !problem.empty())
+      return problem;
   }
   return {};
 }
@@ -216,8 +281,9 @@ parsed<sqlite_source> parse_sqlite(url parts, const store_options& options) {
     return invalid("store URL sqlite: " + std::string{what});
   };
   internal::sqlite_options result;
-  if (auto problem = internal::parse_table_name(
-        take_table(parts, options.table), false, result.table);
+  if (auto problem
+      = internal::parse_table_name(take_table(parts, options.table),
+                                   internal::dialect::sqlite, result.table);
       !problem.empty())
     return invalid(std::move(problem));
   if (!parts.query.empty())
@@ -252,8 +318,10 @@ parsed<sqlite_source> parse_sqlite(url parts, const store_options& options) {
   result.max_state_bytes = options.max_state_bytes;
   result.clock = options.clock;
   auto display = result.display;
+  auto table = result.table.plain();
   auto source = std::make_shared<sqlite_source>(std::move(result));
   source->display = std::move(display);
+  source->table = std::move(table);
   return source;
 }
 
@@ -263,8 +331,9 @@ parsed<postgres_source> parse_postgres(url parts,
     return invalid("store URL postgresql: " + std::string{what});
   };
   internal::postgres_options result;
-  if (auto problem = internal::parse_table_name(
-        take_table(parts, options.table), true, result.table);
+  if (auto problem
+      = internal::parse_table_name(take_table(parts, options.table),
+                                   internal::dialect::postgres, result.table);
       !problem.empty())
     return invalid(std::move(problem));
   if (!parts.has_authority)
@@ -307,6 +376,8 @@ parsed<postgres_source> parse_postgres(url parts,
     if (!is_libpq_key(key))
       return fail("has a parameter " + printable(key)
                   + ", which neither leasehold nor libpq knows");
+    if (auto problem = problem_with_value(key, value); !problem.empty())
+      return fail(problem);
     display += separator + key + "="
                + (is_secret(key) ? "***" : percent_encode(value));
     separator = '&';
@@ -339,6 +410,7 @@ parsed<postgres_source> parse_postgres(url parts,
   auto shown = display;
   auto source = std::make_shared<postgres_source>(std::move(result));
   source->display = std::move(shown);
+  source->table = std::move(table);
   source->single_writer = false;
   return source;
 }
@@ -373,8 +445,9 @@ parsed<mysql_source> parse_mysql(url parts, const store_options& options) {
     return invalid("store URL mysql: " + std::string{what});
   };
   internal::mysql_options result;
-  if (auto problem = internal::parse_table_name(
-        take_table(parts, options.table), true, result.table);
+  if (auto problem
+      = internal::parse_table_name(take_table(parts, options.table),
+                                   internal::dialect::mysql, result.table);
       !problem.empty())
     return invalid(std::move(problem));
   if (!parts.has_authority)
@@ -530,6 +603,10 @@ bool store_source::single_writer() const noexcept {
 
 std::string_view store_source::kind() const noexcept {
   return impl_->kind;
+}
+
+const std::string& store_source::table() const noexcept {
+  return impl_->table;
 }
 
 std::string store_source::display() const {

@@ -105,6 +105,9 @@ public:
   /// "postgresql", "mysql", "sqlite" or "memory".
   std::string_view kind() const noexcept;
 
+  /// The table, from the URL or else the options; empty for `memory:`.
+  const std::string& table() const noexcept;
+
   /// The URL for people, secrets shown as ***.
   std::string display() const;
 

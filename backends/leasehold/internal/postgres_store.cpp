@@ -367,6 +367,8 @@ verdict classify(std::string_view sqlstate) {
     result.is_data = true;
   } else if (in_class("22") || in_class("23")) {
     result.is_data = true;
+  } else if (is("XX001") || is("XX002")) {
+    result.also = ec::not_a_store;
   } else if (in_class("08") || in_class("40") || in_class("53")
              || in_class("55") || in_class("57")) {
     result.code = ec::unavailable;
@@ -387,7 +389,12 @@ failure explained(const reply& res, const postgres_options& options,
   result.also = known.also;
   result.detail
     = "PostgreSQL: " + res.message + " (SQLSTATE " + res.sqlstate + ")";
-  if (known.also == ec::schema_missing)
+  // Without a key column it was never a table of ours.
+  if (res.sqlstate == "42703"
+      && res.message.find("work_id") != std::string::npos) {
+    result.also = ec::not_a_store;
+    result.detail += "; " + foreign_table(options.table);
+  } else if (known.also == ec::schema_missing)
     result.detail += "; run `leasehold schema apply -s " + options.display
                      + "` for table " + options.table.plain();
   else if (res.sqlstate == "42501")
@@ -1140,6 +1147,14 @@ failure check_on(postgres_connection& connection,
     std::map<std::string_view, int> found;
     for (int r = 0; r < view.rows(); ++r)
       found.emplace(view.bytes(r, 0), r);
+    if (std::any_of(columns.begin(), columns.end(), [&](auto& x) {
+          return is_key_column(x.name) && !found.contains(x.name);
+        })) {
+      result.code = ec::store_failed;
+      result.also = ec::not_a_store;
+      result.detail = foreign_table(options.table);
+      return result;
+    }
     for (auto& [column_name, type] : columns) {
       auto pos = found.find(column_name);
       auto label = table + ": column " + std::string{column_name};
@@ -1230,7 +1245,7 @@ failure apply_postgres_schema(const postgres_options& options) {
       return result;
     }
   }
-  return check_on(connection, patient, end);
+  return beyond_repair(check_on(connection, patient, end), patient.table);
 }
 
 } // namespace leasehold::internal

@@ -76,6 +76,8 @@ failure classify(int code, std::string_view message, phase at,
       // complete when the file is opened the next time.
       result.code
         = at == phase::commit ? ec::unknown_outcome : ec::store_failed;
+      result.also = ec::unavailable;
+      result.detail += "; look at the disk and its free space";
       return result;
     case SQLITE_TOOBIG:
       result.code = ec::state_too_large;
@@ -85,11 +87,26 @@ failure classify(int code, std::string_view message, phase at,
       result.detail += "; leasehold must be able to write the file and its "
                        "directory";
       return result;
+    case SQLITE_NOTADB:
+      result.code = ec::store_failed;
+      result.also = ec::not_a_store;
+      result.detail += "; choose a path where no other file is";
+      return result;
+    case SQLITE_CORRUPT:
+      result.code = ec::store_failed;
+      result.also = ec::not_a_store;
+      result.detail += "; the file is damaged: stop all that use it, then put "
+                       "a copy in its place, or remove it and run `leasehold "
+                       "schema apply -s "
+                       + options.display + "` (all progress starts anew)";
+      return result;
     default:
       result.code = ec::store_failed;
-      if (message.find("no such table") != std::string_view::npos
-          || message.find("no such column") != std::string_view::npos
+      if (message.find("no such column") != std::string_view::npos
           || message.find("has no column") != std::string_view::npos) {
+        result.also = ec::not_a_store;
+        result.detail += "; " + foreign_table(options.table);
+      } else if (message.find("no such table") != std::string_view::npos) {
         result.also = ec::schema_missing;
         result.detail += "; run `leasehold schema apply -s " + options.display
                          + "` for table " + options.table.plain();
@@ -388,17 +405,31 @@ private:
 
     failure why;
     why.code = ec::store_failed;
+    // A path that can never be one is a mistake of whoever wrote it.
+    auto no_path = [](int error) {
+      return error == ENOENT || error == ENOTDIR || error == ELOOP
+             || error == ENAMETOOLONG;
+    };
     auto slash = options_.path.rfind('/');
     auto directory = slash == 0 ? "/" : options_.path.substr(0, slash);
     if (::stat(options_.path.c_str(), &info) == 0) {
       if (S_ISREG(info.st_mode))
         return;
-      why.detail = "SQLite: " + options_.path + " is not a file";
+      why.also = ec::config_invalid;
+      why.detail = "SQLite: " + options_.path + " is not a file"
+                   + (S_ISDIR(info.st_mode) ? " but a directory" : "");
     } else if (errno != ENOENT) {
+      if (no_path(errno))
+        why.also = ec::config_invalid;
       why.detail = "SQLite: cannot look at " + options_.path + ": "
                    + std::strerror(errno);
     } else if (::stat(directory.c_str(), &info) != 0) {
-      why.detail = "SQLite: directory " + directory + " does not exist";
+      if (no_path(errno))
+        why.also = ec::config_invalid;
+      why.detail
+        = "SQLite: directory " + directory
+          + (errno == ENOENT ? std::string{" does not exist; create it first"}
+                             : std::string{": "} + std::strerror(errno));
     } else if (!create) {
       why.also = ec::schema_missing;
       why.detail = "SQLite: file " + options_.path
@@ -919,6 +950,7 @@ void check_numbers(connection& conn, const sqlite_options& options,
 
 failure check_on(connection& conn, const sqlite_options& options) {
   std::vector<std::string> problems;
+  auto foreign = false;
   auto look = [&](const std::string& quoted,
                   std::span<const std::string_view> columns) {
     std::map<std::string, std::string> found;
@@ -935,6 +967,11 @@ failure check_on(connection& conn, const sqlite_options& options) {
       problems.push_back("table " + name + " does not exist");
       return;
     }
+    if (std::any_of(columns.begin(), columns.end(), [&](auto wanted) {
+          auto key = wanted.substr(0, wanted.find(' '));
+          return is_key_column(key) && !found.contains(std::string{key});
+        }))
+      foreign = true;
     for (auto wanted : columns) {
       auto blank = wanted.find(' ');
       auto pos = found.find(std::string{wanted.substr(0, blank)});
@@ -962,6 +999,11 @@ failure check_on(connection& conn, const sqlite_options& options) {
   if (problems.empty())
     return result;
   result.code = ec::store_failed;
+  if (foreign) {
+    result.also = ec::not_a_store;
+    result.detail = foreign_table(options.table);
+    return result;
+  }
   result.also = ec::schema_missing;
   for (auto& line : problems)
     result.detail += (result.detail.empty() ? "" : "\n") + line;
@@ -996,8 +1038,9 @@ failure check_sqlite_schema(const sqlite_options& options) {
 failure apply_sqlite_schema(const sqlite_options& options) {
   auto patient = std::max<duration>(options.timeout, std::chrono::seconds{30});
   return with_connection(options, true, patient, [&](connection& conn) {
-    if (check_on(conn, options).ok())
-      return failure{};
+    if (auto found = check_on(conn, options);
+        found.ok() || found.also != ec::schema_missing)
+      return found;
     conn.sql() << "begin immediate";
     for (auto& stmt : schema_statements(sqlite_schema, options.table))
       conn.sql() << stmt;
@@ -1007,7 +1050,7 @@ failure apply_sqlite_schema(const sqlite_options& options) {
                       " coalesce(max(fencing_token), 0) from "
                     + options.table.quoted() + "))";
     conn.sql() << "commit";
-    return check_on(conn, options);
+    return beyond_repair(check_on(conn, options), options.table);
   });
 }
 

@@ -69,7 +69,8 @@ load_result load_text(std::string_view text, const std::string& folder,
 
 load_result load_file(const std::string& path, const environment& env) {
   std::string text;
-  if (auto why = internal::read_text(path, text); !why.empty()) {
+  if (auto why = internal::read_text(path, internal::max_file_bytes, text);
+      !why.empty()) {
     load_result result;
     result.problems.push_back(
       {severity::error, 0, 0, "cannot be read: " + why});

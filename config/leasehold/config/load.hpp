@@ -13,8 +13,9 @@ namespace leasehold::config {
 
 enum class severity : std::uint8_t { error, warning };
 
-/// Something wrong with a file. Never holds a secret, nor anything that came
-/// from the environment or from another file.
+/// Something wrong with a file. Never holds a secret. Of what came from the
+/// environment or from another file only names are shown: of work, of a table,
+/// of a scheme or parameter of a URL.
 struct problem {
   severity level = severity::error;
   /// From 1; 0 if the problem has no place (a file that cannot be read).

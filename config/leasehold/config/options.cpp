@@ -116,7 +116,8 @@ constexpr std::array options{
          "kept.",
          "shard-{0..15}"},
   option{"pools[].work.file", text, "", "",
-         "A file with one unit of work a line; # starts a comment.",
+         "A file with one unit of work a line, read at start; # starts a "
+         "comment.",
          "/etc/leasehold/tenants"},
   option{"pools[].max-held", count, "0", "0 1000000",
          "How many units this process works on at once; 0 = all it gets.", "4"},
@@ -128,12 +129,15 @@ constexpr std::array options{
   option{"pools[].run.directory", text, "", "",
          "Working directory of the command.", "/var/lib/shards"},
   option{"pools[].run.environment", variables, "", "",
-         "Variables for the command, beside the inherited ones.",
+         "Variables for the command, beside the inherited ones; those that "
+         "start with LEASEHOLD_ are set by leasehold alone.",
          "{MODE: batch}"},
-  option{"pools[].run.output", output, "prefix", "prefix inherit discard",
-         "Where the command's output goes: prefix, inherit, discard, or file: "
-         "PATH.",
-         "discard"},
+  option{
+    "pools[].run.output", output, "prefix", "prefix inherit discard",
+    "Where the command's output goes: prefix, inherit, discard, or {file: "
+    "PATH}; {work} in PATH is the unit of work, and must be there if there "
+    "are several.",
+    "discard"},
   option{"pools[].run.exit-codes.retired", codes, "", "",
          "Exit codes that mean: done for good.", "[10]"},
   option{"pools[].run.exit-codes.permanent", codes, "", "",
@@ -170,6 +174,29 @@ constexpr std::array<std::string_view, 18> later{
   "store.partitions"};
 
 } // namespace
+
+std::string output_file_of(const command& run, std::string_view work_id) {
+  constexpr std::string_view mark = "{work}";
+  constexpr std::string_view hex = "0123456789ABCDEF";
+  // These are names of folders.
+  auto whole = work_id == "." || work_id == "..";
+  std::string name;
+  for (auto c : work_id) {
+    auto byte = static_cast<unsigned char>(c);
+    if (whole || c == '/' || c == '%' || byte < 0x20 || byte == 0x7F) {
+      name += '%';
+      name += hex[byte >> 4];
+      name += hex[byte & 0xF];
+    } else {
+      name += c;
+    }
+  }
+  auto result = run.output_file;
+  for (auto at = result.find(mark); at != std::string::npos;
+       at = result.find(mark, at + name.size()))
+    result.replace(at, mark.size(), name);
+  return result;
+}
 
 std::span<const option> all_options() {
   return options;

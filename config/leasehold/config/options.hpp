@@ -40,6 +40,10 @@ struct command {
   std::vector<int> permanent_codes;
 };
 
+/// The file for the output of a unit of work. What a file name cannot hold of
+/// an ID, and %, is percent-encoded, so that no two units share a file.
+std::string output_file_of(const command& run, std::string_view work_id);
+
 struct pool {
   std::string name;
   std::vector<std::string> work;

@@ -4,7 +4,9 @@
 import base64
 import json
 import os
+import signal
 import socket
+import threading
 
 import worlds
 from worlds import wait_for
@@ -30,10 +32,10 @@ class Environment(worlds.ProgramTest):
 
     def test_a_first_run(self):
         pool, seen = self.seen(
-            self.config(run={"environment": {
-                "MINE": "of {work}", "LEASEHOLD_TOKEN": "forged"}}),
+            self.config(run={"environment": {"MINE": "of {work}"}}),
             env={"LEASEHOLD_STORE": self.world.url, "THEIRS": "in tact ",
-                 "LEASEHOLD_WORK_ID": "outer", "LEASEHOLD_STATE": "/outer",
+                 "LEASEHOLD_WORK_ID": "outer", "LEASEHOLD_TOKEN": "forged",
+                 "LEASEHOLD_STATE": "/outer",
                  "LEASEHOLD_SOCKET": "/outer", "LEASEHOLD_PRIOR_EXIT": "outer"})
         token = pool.having("acquired")[0]["token"]
         found = seen["environment"]
@@ -107,7 +109,7 @@ class Checkpoints(worlds.ProgramTest):
             leasehold checkpoint get >bytes.back; echo $? >>codes
             leasehold checkpoint put <million; echo $? >>codes
             leasehold checkpoint get >million.back; echo $? >>codes
-            leasehold checkpoint put </dev/null; echo $? >>codes
+            leasehold checkpoint put --empty </dev/null; echo $? >>codes
             leasehold checkpoint get >empty.back; echo $? >>codes
             leasehold checkpoint put <bytes; echo $? >>codes
             leasehold checkpoint window >window; echo $? >>codes
@@ -161,14 +163,101 @@ class Checkpoints(worlds.ProgramTest):
     def test_without_a_runner(self):
         for command in "put", "get", "window":
             got = self.world.run("checkpoint", command)
-            self.assertEqual((got.code, got.out), (69, ""))
+            self.assertEqual((got.code, got.out), (64, ""))
             self.assertIn("LEASEHOLD_SOCKET is not set", got.err)
             self.assertIn("`leasehold pool`", got.err)
-        got = self.world.run("checkpoint", "put",
-                             env={"LEASEHOLD_SOCKET": "/no/such/socket"})
-        self.assertEqual(got.code, 69)
-        self.assertIn("/no/such/socket", got.err)
-        self.assertIn("No such file", got.err)
+            # The socket of a run that is over.
+            got = self.world.run("checkpoint", command,
+                                 env={"LEASEHOLD_SOCKET": "/no/such/socket"})
+            self.assertEqual((got.code, got.out), (79, ""))
+            self.assertIn("this run is over", got.err)
+            self.assertIn("/no/such/socket", got.err)
+            self.assertIn("No such file", got.err)
+            got = self.world.run("checkpoint", command, "--timeout", "5")
+            self.assertEqual((got.code, got.out), (64, ""))
+            self.assertIn("--timeout 5: expected a duration", got.err)
+
+    def test_what_is_no_state_leaves_the_stored_one_alone(self):
+        pool = self.run_script("""
+            cd "$OUT"
+            echo kept | leasehold checkpoint put
+            try() { "$@" 2>>message; echo $? >>codes; }
+            try leasehold checkpoint put </tmp
+            try leasehold checkpoint put 0</proc/self/mem
+            try leasehold checkpoint put <&-
+            (exit 1) | try leasehold checkpoint put
+            try leasehold checkpoint put </dev/null
+            try leasehold checkpoint put --empty </tmp
+            try leasehold checkpoint put </dev/zero
+            try leasehold checkpoint get >&-
+            try leasehold checkpoint window >&-
+            leasehold checkpoint get >after
+            """)
+        self.assertEqual(
+            self.world.read("codes").decode().split(),
+            ["74", "74", "74", "65", "65", "74", "65", "74", "74"])
+        self.assertEqual(self.world.read("after"), b"kept\n")
+        lines = self.world.read("message").decode().splitlines()
+        for line, text in zip(lines, [
+                "read: Is a directory", "read: Input/output error",
+                "read: Bad file descriptor", "input is empty",
+                "put --empty", "read: Is a directory",
+                "larger than 16777216 bytes", "output: Bad file descriptor",
+                "output: Bad file descriptor"], strict=True):
+            self.assertIn(text, line)
+        self.assertEqual(pool.having("lost"), [])
+
+    def test_a_runner_that_stands_still_is_not_waited_for(self):
+        config = self.world.config(
+            command=[self.world.script(
+                'env >"$OUT/env.tmp"; mv "$OUT/env.tmp" "$OUT/env"; '
+                'exec sleep 1000')], ttl="60s")
+        pool = self.world.pool(config, holder="a")
+        text = wait_for(lambda: self.world.read("env"), 5, pool.told).decode()
+        path = next(line for line in text.splitlines()
+                    if line.startswith("LEASEHOLD_SOCKET=")).split("=")[1]
+        pool.send(signal.SIGSTOP)
+        for command in "put", "get", "window":
+            got = self.world.run("checkpoint", command, "--timeout", "300ms",
+                                 stdin=b"x", env={"LEASEHOLD_SOCKET": path})
+            self.assertEqual((got.code, got.out), (69, ""))
+            self.assertIn("not answered within 300ms", got.err)
+            self.measured(f"{command} gives up", got.took, 0.3 + worlds.SLACK)
+        pool.send(signal.SIGCONT)
+        self.assertEqual(pool.stop(), 0)
+
+    def test_a_runner_from_before_an_upgrade_is_understood(self):
+        path = self.world.path("old.sock")
+        heard = []
+
+        def answer(server):
+            for _ in range(2):
+                peer, _ = server.accept()
+                with peer, peer.makefile("rwb") as f:
+                    heard.append(json.loads(f.readline()))
+                    f.write(b'{"ok":true,"stop_requested":false}\n')
+
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind(path)
+            server.listen()
+            runner = threading.Thread(target=answer, args=(server,))
+            runner.start()
+            got = self.world.run("checkpoint", "put", stdin=b"state",
+                                 env={"LEASEHOLD_SOCKET": path})
+            runner.join()
+        self.assertEqual((got.code, got.err), (0, ""))
+        self.assertEqual(heard, [{"op": "window"},
+                                 {"op": "put", "state_base64": "c3RhdGU="}])
+
+    def test_on_a_terminal_a_state_ends_with_a_line(self):
+        self.run_script("""
+            printf kept | leasehold checkpoint put
+            script -qec 'leasehold checkpoint get' /dev/null \
+              </dev/null >"$OUT/typed"
+            leasehold checkpoint get >"$OUT/plain"
+            """)
+        self.assertEqual(self.world.read("typed"), b"kept\r\n")
+        self.assertEqual(self.world.read("plain"), b"kept")
 
     def test_plain_sockets_will_do(self):
         config = self.world.config(

@@ -50,8 +50,16 @@ class Look(worlds.ProgramTest):
             self.assertEqual(row["work_id"], work)
             self.assertEqual(base64.b64decode(row["state_base64"]),
                              work.encode())
-            self.assertEqual(self.world.run("show", "-o", "name", "--",
-                                            work).out, work + "\n")
+            self.assertEqual(self.name_in(self.world.run(
+                "show", "-o", "name", "--", work).out), work)
+        # Names are lines, or end with a NUL.
+        got = self.world.run("list", "-o", "name").out.splitlines(True)
+        self.assertEqual([self.name_in(x) for x in got],
+                         sorted(ODD, key=str.encode))
+        for args in ("-0",), ("-o", "name", "--print0"):
+            self.assertEqual(self.world.run("list", *args).out,
+                             "".join(x + "\0" for x in
+                                     sorted(ODD, key=str.encode)))
         # For people: one line each, and nothing that a terminal would obey.
         for args in (), ("-o", "wide"):
             got = self.world.run("list", *args)
@@ -67,6 +75,21 @@ class Look(worlds.ProgramTest):
         bare = self.world.run("list", "--no-headers", "-q")
         self.assertEqual(bare.out.count("\n"), len(ODD))
         self.assertEqual(bare.err, "")
+
+    def name_in(self, line):
+        """What a line of -o name stands for."""
+        self.assertTrue(line.endswith("\n"))
+        for control in "\x1b\x7f\x9b\u202e\t":
+            self.assertNotIn(control, line)
+        name = line[:-1]
+        return json.loads(name) if name.startswith('"') else name
+
+    def test_flags_that_contradict_each_other(self):
+        for args in (("show", "w", "--state", "--hide-state"),
+                     ("list", "-0", "-o", "json"), ("list", "-q", "-v")):
+            got = self.world.run(*args)
+            self.assertEqual((got.code, got.out), (64, ""), got.err)
+            self.assertIn(args[2] if args[0] == "show" else "-", got.err)
 
     def test_prefixes(self):
         self.fill(["a", "ab", "abc", "b", "a%", "a_", "-a"])
@@ -140,6 +163,12 @@ class Look(worlds.ProgramTest):
             env=self.world.environment({"LEASEHOLD_STORE": self.world.url}))
         self.assertEqual(full.returncode, 74)
         self.assertIn(b"No space left on device", full.stderr)
+        closed = subprocess.run(
+            ["/bin/sh", "-c", '"$0" list -o json >&-', worlds.PROGRAM],
+            capture_output=True,
+            env=self.world.environment({"LEASEHOLD_STORE": self.world.url}))
+        self.assertEqual(closed.returncode, 74)
+        self.assertIn(b"Bad file descriptor", closed.stderr)
 
     def test_all_states_have_names(self):
         self.fill(["free", "held", "lapsed"])

@@ -55,7 +55,8 @@ class CommandLine(worlds.ProgramTest):
         self.assertEqual(
             self.world.run("list", "--config", config, "--store",
                            self.world.url, store=False).code, 0)
-        self.refuses(77, ["/no/file"], "list", "--config", config, store=False)
+        self.refuses(78, ["/no/file", "/no does not exist"], "list",
+                     "--config", config, store=False)
 
     def test_stores(self):
         self.refuses(78, ['"foo"', "postgresql://, sqlite: and memory:"],
@@ -67,6 +68,22 @@ class CommandLine(worlds.ProgramTest):
         self.refuses(65, ["does not exist", "leasehold schema apply"],
                      "list", "-s", f"sqlite://{self.world.folder}/no.db",
                      store=False)
+        self.refuses(78, ["65535"], "list", "-s", "postgresql://h:99999/d",
+                     store=False)
+        self.refuses(78, ["keeps for itself"], "list", "-s",
+                     "sqlite:///x.db?table=sqlite_x", store=False)
+
+    def test_paths_that_are_no_store(self):
+        self.refuses(78, ["is not a file but a directory"], "list", "-s",
+                     f"sqlite://{self.world.folder}", store=False)
+        self.refuses(78, ["does not exist; create it first"], "schema",
+                     "apply", "-s", f"sqlite://{self.world.folder}/no/l.db",
+                     store=False)
+        path = self.world.write("text", "no database " * 1000)
+        for command in ("list",), ("show", "w"), ("schema", "check"), (
+                "schema", "apply"):
+            self.refuses(65, ["file is not a database", "choose a path"],
+                         *command, "-s", f"sqlite://{path}", store=False)
 
     def test_work_ids(self):
         for work, why in ((LONG, "longer than 512 bytes"),
@@ -188,6 +205,31 @@ pools:
         self.assertEqual(got.code, 64)
         self.assertIn("--holder", got.err)
         self.assertIn("longer than 512 bytes", got.err)
+        got = self.world.run("pool", "-c", "/no/such.yaml", "--holder", "",
+                             store=False)
+        self.assertEqual(got.code, 64)
+        self.assertIn('--holder "" is empty', got.err)
+
+    def test_what_a_start_would_find_is_found_by_a_check(self):
+        def problem(old, new):
+            self.assertIn(old, self.GOOD)
+            err = self.problems(self.GOOD.replace(old, new))
+            self.assertRegex(err, r"(?m)^c\.yaml:\d+:\d+: error: ")
+            self.assertEqual(err.count("error: "), 1, err)
+            return err
+        run = 'command: ["true"]'
+        self.assertIn("is a folder", problem(
+            run, run + ", output: {file: /tmp}"))
+        self.assertIn("does not exist", problem(
+            run, run + ", output: {file: /no/such/log}"))
+        self.assertIn("LEASEHOLD_TOKEN", problem(
+            run, run + ", environment: {LEASEHOLD_TOKEN: x}"))
+        for url in ("postgresql://h:99999/d",
+                    "postgresql://h/d?sslmode=maybe",
+                    "sqlite:x.db?table=sqlite_x"):
+            problem('"memory:"', f'"{url}"')
+        problem('"memory:"', '"sqlite:x.db?table=aa", table: bb')
+        problem('"memory:"', '"sqlite:x.db", table: "no name"')
 
 
 class Stores(worlds.ProgramTest):
@@ -205,6 +247,33 @@ class Stores(worlds.ProgramTest):
             self.assertIn(self.world.table, got.err)
             self.assertIn("leasehold schema apply", got.err)
             self.assertNotIn("leasehold: leasehold", got.err)
+
+    def test_a_table_of_another_program(self):
+        self.world.sql(f"create table {self.world.table} (a int)")
+        config = self.world.config(command=["true"])
+        for command in ("pool", "-c", config), ("list",), ("show", "w"), (
+                "schema", "check"), ("schema", "apply"):
+            got = self.world.run(*command)
+            self.assertEqual((got.code, got.out), (65, ""), got.err)
+            self.assertIn(f"table {self.world.table} exists, but it is not "
+                          "leasehold's; rename it, or choose another with "
+                          "`table:`", got.err)
+            self.assertNotIn("schema apply", got.err)
+
+    def test_a_table_that_goes_away_is_told_to_a_put_as_to_a_list(self):
+        command = self.world.script(
+            'while [ ! -e "$OUT/gone" ]; do sleep 0.02; done\n'
+            'echo x | leasehold checkpoint put 2>"$OUT/message"\n'
+            'echo $? >"$OUT/code"; exec sleep 1000')
+        pool = self.world.pool(
+            self.world.config(command=[command], ttl="60s"), holder="a")
+        pool.await_event("acquired")
+        self.world.sql(f"drop table {self.world.table}")
+        self.world.write("gone", "")
+        code = worlds.wait_for(lambda: self.world.read("code"), 5, pool.told)
+        self.assertEqual(code, b"65\n", self.world.read("message"))
+        self.assertIn(b"leasehold schema apply", self.world.read("message"))
+        self.assertEqual(self.world.run("list").code, 65)
 
     def test_an_unreachable_server(self):
         with socket.socket() as s:

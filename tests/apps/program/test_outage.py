@@ -143,10 +143,20 @@ class Outage(worlds.ProgramTest):
         pool.await_event("store_down")
         group = descendants(pool.pid)
         stopped = pool.send(signal.SIGTERM)
-        self.assertEqual(pool.await_end(grace + cleanup + 1), 0, pool.told())
+        self.assertEqual(pool.await_end(grace + cleanup + 1), 69, pool.told())
         self.measured("end after TERM", pool.ended - stopped,
                       grace + cleanup + 1)
         self.assertFalse([pid for pid in group if is_alive(pid)])
+        # Whoever comes next has to wait, and is told how long.
+        told = pool.having("release_failed")
+        self.assertEqual(len(told), 1, pool.told())
+        self.assertEqual(
+            (told[0]["level"], told[0]["pool"], told[0]["work"],
+             told[0]["token"]),
+            ("warn", "p", "w", pool.having("acquired")[0]["token"]))
+        self.assertRegex(told[0]["left"], r"^\d(\.\d)?s$")
+        self.assertTrue(told[0]["detail"])
+        self.assertEqual(pool.events[-1]["event"], "stopped")
         self.end_silence()
         # It could not be released and ends by itself, unless a frozen server
         # had the request already.
@@ -155,11 +165,82 @@ class Outage(worlds.ProgramTest):
         self.assertIn(row["exit"], (None, "abandoned")
                       if worlds.STORE == "postgres" else (None,))
 
+    def test_a_second_term_in_a_silence_names_the_lease_too(self):
+        pool = self.start("stubborn", ttl="10s", renew="1s",
+                          stop={"grace": "8s"})
+        self.silence()
+        pool.await_event("store_down")
+        first = pool.send(signal.SIGTERM)
+        pool.await_event("stopping")
+        wait_for(lambda: now() > first + 1.5, 5, "a second")
+        pool.send(signal.SIGTERM)
+        self.assertEqual(pool.await_end(5), 1, pool.told())
+        self.assertEqual(len(pool.having("release_failed", work="w")), 1,
+                         pool.told())
+        self.end_silence()
+
     def is_member(self, pid, group):
         try:
             return os.getpgid(pid) == group and is_alive(pid)
         except ProcessLookupError:
             return False
+
+
+class Refusal(worlds.ProgramTest):
+    """The store answers, but never with yes."""
+
+    stores = ("sqlite", "postgres")
+
+    def test_a_store_that_refuses_all_is_told_once(self):
+        config = self.world.config(command=["true"], backoff="50ms",
+                                   rerun="50ms")
+        pool = self.world.pool(config, holder="a", args=["-v"])
+        pool.await_event("released", exit="finished")
+        table = self.world.table
+        self.world.sql(f"alter table {table} rename to {table}_away")
+        down = pool.await_event("store_down")
+        self.assertEqual((down["level"], down["error"]),
+                         ("error", "store_failed"))
+        self.assertIn("run `leasehold schema apply -s", down["detail"])
+        pool.await_event("backoff", count=10, token="-")
+        self.assertEqual(
+            {x["level"] for x in pool.having("backoff", token="-")}, {"debug"})
+        self.assertEqual(len(pool.having("store_down")), 1, pool.told())
+        # As soon as the table is there again, the work goes on.
+        self.world.sql(f"alter table {table}_away rename to {table}")
+        pool.await_event("store_up")
+        pool.await_event("released", exit="finished",
+                         count=len(pool.having("released")) + 1)
+        self.assertEqual(pool.stop(), 0)
+
+    def test_a_state_that_finds_no_room_is_no_outage(self):
+        if worlds.STORE != "sqlite":
+            self.skipTest("the disk is not ours")
+        disk = self.world.path("disk")
+        os.mkdir(disk)
+        alone = ["unshare", "--mount"]
+        mount = f"mount -t tmpfs -o size=1m tmpfs '{disk}'"
+        if subprocess.run([*alone, "sh", "-c", mount],
+                          capture_output=True).returncode != 0:
+            self.skipTest("cannot mount a small disk")
+        command = self.world.script("""
+            while :; do
+              head -c 2000000 /dev/zero | leasehold checkpoint put 2>>"$OUT/message"
+              echo $? >>"$OUT/codes"
+              # Until a renewal has gone through.
+              sleep 0.4
+            done""")
+        config = self.world.config(
+            command=[command], url=f"sqlite://{disk}/l.db", renew="200ms")
+        pool = self.world.pool(
+            config, holder="a",
+            prefix=[*alone, "sh", "-c", mount + ' && exec "$@"', "sh"])
+        wait_for(lambda: len(self.world.read("codes").split()) >= 5, 15,
+                 pool.told)
+        self.assertEqual(set(self.world.read("codes").split()), {b"69"})
+        self.assertIn("full", pool.await_event("checkpoint_refused")["detail"])
+        self.assertEqual(pool.having("store_down"), [], pool.told())
+        self.assertEqual(pool.stop(), 0)
 
 
 class Restart(Outage):
@@ -168,6 +249,7 @@ class Restart(Outage):
     test_a_long_silence_ends_the_work_in_time = None
     test_a_short_silence_harms_nothing = None
     test_term_in_a_silence = None
+    test_a_second_term_in_a_silence_names_the_lease_too = None
 
     def test_a_restart_of_the_server_harms_nothing(self):
         pool = self.start(ttl="8s", renew="1s")

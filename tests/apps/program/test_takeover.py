@@ -2,6 +2,7 @@
 """One process ends, another one goes on: after a crash, after a stop, and
 after the lease was given to somebody else."""
 
+import contextlib
 import os
 import signal
 
@@ -107,9 +108,11 @@ class Crash(worlds.ProgramTest):
 
 def guard_of(pool):
     for pid in descendants(pool.pid):
-        with open(f"/proc/{pid}/comm") as f:
-            if f.read().strip() == "leasehold-guard":
-                return pid
+        # Commands come and go.
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            with open(f"/proc/{pid}/comm") as f:
+                if f.read().strip() == "leasehold-guard":
+                    return pid
     raise AssertionError("there is no guard")
 
 
@@ -185,8 +188,10 @@ class Stop(worlds.ProgramTest):
         pool.await_event("acquired")
         wait_for(lambda: self.world.read("starts"), 5, "the worker starts")
         below = descendants(pool.pid)
-        pool.send(signal.SIGTERM)
+        first = pool.send(signal.SIGTERM)
         pool.await_event("stopping", signal="TERM")
+        # Sooner it would be a repetition of the first.
+        wait_for(lambda: now() > first + 1.5, 5, "a second")
         again = pool.send(signal.SIGTERM)
         self.assertEqual(pool.await_end(5), 1)
         self.measured("end after a second TERM", pool.ended - again, 1.0)
@@ -194,6 +199,38 @@ class Stop(worlds.ProgramTest):
         self.assertFalse([pid for pid in below if is_alive(pid)])
         # Confirmed, so it can still be released.
         self.assertEqual(self.world.show()["exit"], "abandoned")
+
+    def test_a_stop_that_is_sent_twice_is_one(self):
+        """As GNU timeout does it: to its child, and at once to the group."""
+        command = self.world.script(
+            "trap 'touch \"$OUT/in order\"; exit 0' TERM\n"
+            'touch "$OUT/ready"; while :; do sleep 0.3; done')
+        pool = self.world.pool(
+            self.world.config(command=[command], ttl="60s"), holder="a",
+            args=["-v"])
+        wait_for(lambda: os.path.exists(self.world.path("ready")), 5,
+                 pool.told)
+        # Of two numbers, so that both arrive.
+        pool.send(signal.SIGTERM)
+        pool.send(signal.SIGINT)
+        self.assertEqual(pool.await_end(), 0, pool.told())
+        self.assertEqual(len(pool.having("stopping")), 2)
+        self.assertEqual(len(pool.having("stopping", repeated="yes")), 1)
+        self.assertTrue(os.path.exists(self.world.path("in order")))
+        self.assertEqual(self.world.show()["exit"], "finished")
+
+    def test_signals_of_other_programs_are_no_reason_to_end(self):
+        pool = self.world.pool(
+            self.world.config(command=self.worker("heartbeat")), holder="a")
+        wait_for(lambda: self.world.read("starts"), 5, "the worker starts")
+        for number in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM,
+                       signal.SIGPOLL, signal.SIGPWR):
+            pool.send(number)
+            # Python calls it IO, the C library POLL.
+            name = number.name.removeprefix("SIG").replace("IO", "POLL")
+            pool.await_event("signal_ignored", signal=name)
+        self.assertEqual(pool.stop(), 0)
+        self.assertEqual(len(pool.having("acquired")), 1)
 
     def test_hup_is_no_reason_to_end(self):
         config = self.world.config(command=self.worker("count", "0.05"))

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "leasehold/config/internal/check.hpp"
 
+#include "leasehold/backend/open.hpp"
 #include "leasehold/identifier.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -21,8 +23,17 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// More units in one pool than this are a mistake in a range.
+// More units in one pool than this are a mistake in a range or a file.
 constexpr std::uint64_t max_units = 1'000'000;
+
+// A million units of ordinary length.
+constexpr std::size_t max_work_file_bytes = 64u * 1024 * 1024;
+
+// As in the declaration of store.timeout.
+constexpr duration shortest_store_timeout = milliseconds{100};
+
+// Of one part of a path, on all common file systems.
+constexpr std::size_t max_file_name_bytes = 255;
 
 constexpr std::pair<std::string_view, int> signals[]
   = {{"TERM", SIGTERM}, {"INT", SIGINT},   {"HUP", SIGHUP},
@@ -40,13 +51,24 @@ public:
     // nop
   }
 
+  /// The value of a key, if it is a good one.
   const entry* find(std::string_view key) const {
-    if (auto pos = values_.find(key); pos != values_.end())
-      return &pos->second;
-    if (defaults_ == nullptr)
-      return nullptr;
-    auto pos = defaults_->find("defaults." + std::string{key});
-    return pos == defaults_->end() ? nullptr : &pos->second;
+    auto* found = at(key);
+    return found != nullptr && !std::holds_alternative<mistake>(found->what)
+             ? found
+             : nullptr;
+  }
+
+  /// Whether there was an attempt at a value, of the key or of what it is in.
+  bool mistaken(std::string_view key) const {
+    for (;;) {
+      if (at(key) != nullptr && find(key) == nullptr)
+        return true;
+      auto dot = key.rfind('.');
+      if (dot == std::string_view::npos)
+        return false;
+      key = key.substr(0, dot);
+    }
   }
 
   template <class T>
@@ -64,6 +86,15 @@ public:
   }
 
 private:
+  const entry* at(std::string_view key) const {
+    if (auto pos = values_.find(key); pos != values_.end())
+      return &pos->second;
+    if (defaults_ == nullptr)
+      return nullptr;
+    auto pos = defaults_->find("defaults." + std::string{key});
+    return pos == defaults_->end() ? nullptr : &pos->second;
+  }
+
   const entries& values_;
   const entries* defaults_ = nullptr;
 };
@@ -81,7 +112,7 @@ public:
     read_node(root);
     read_store(root);
     read_log(root);
-    if (doc_.pools.empty())
+    if (doc_.pools.empty() && !root.mistaken("pools"))
       report_.error({1, 1}, "pools is missing or empty; there is nothing to "
                             "do");
     for (auto& pool : doc_.pools)
@@ -112,7 +143,8 @@ private:
       if (has_url) {
         report_.error(where, "store.url and store.url-file are both there; "
                              "keep one");
-      } else if (auto why = read_text(resolve(url_file), store.url);
+      } else if (auto why
+                 = read_text(resolve(url_file), max_file_bytes, store.url);
                  !why.empty()) {
         report_.error(where, "store.url-file cannot be read: " + why);
       } else {
@@ -122,7 +154,8 @@ private:
         if (store.url.empty())
           report_.error(where, "store.url-file is empty");
       }
-    } else if (!has_url) {
+    } else if (!has_url && !root.mistaken("store.url")
+               && !root.mistaken("store.url-file")) {
       report_.error({1, 1}, "store.url is missing; for example "
                             "sqlite:///var/lib/leasehold/leases.db");
     }
@@ -139,6 +172,35 @@ private:
       store.schema = policy == "apply" ? schema_policy::apply
                      : policy == "off" ? schema_policy::off
                                        : schema_policy::check;
+    check_store(root);
+  }
+
+  // What the store itself would refuse when it is opened.
+  void check_store(const view& root) {
+    auto& store = result_.store;
+    if (store.url.empty())
+      return;
+    backend::store_options options;
+    options.timeout = store.timeout;
+    auto by_url = backend::store_source::parse(store.url, options);
+    if (auto* bad = std::get_if<backend::failure>(&by_url)) {
+      report_.error(place_of_store(root), bad->detail);
+      return;
+    }
+    auto* table = root.find("store.table");
+    if (table == nullptr)
+      return;
+    options.table = store.table;
+    auto by_both = backend::store_source::parse(store.url, options);
+    if (auto* bad = std::get_if<backend::failure>(&by_both)) {
+      report_.error(table->where, "store." + bad->detail);
+      return;
+    }
+    auto& used = std::get<backend::store_source>(by_both).table();
+    if (!used.empty() && used != store.table)
+      report_.error(table->where, "store.table " + printable(store.table)
+                                    + " and ?table=" + used
+                                    + " in the URL name two tables; keep one");
   }
 
   place place_of_store(const view& root) const {
@@ -165,7 +227,8 @@ private:
     view values{given.values, doc_.root};
     pool x;
     if (!values.get("name", x.name)) {
-      report_.error(given.where, "a pool needs a name");
+      if (!values.mistaken("name"))
+        report_.error(given.where, "a pool needs a name");
       x.name = "?";
     } else if (!names_.insert(x.name).second) {
       report_.error(values.find("name")->where,
@@ -191,9 +254,11 @@ private:
     auto given = (list != nullptr ? 1 : 0) + (range != nullptr ? 1 : 0)
                  + (from_file != nullptr ? 1 : 0);
     if (given == 0) {
-      report_.error(at, "pool " + printable(x.name)
-                          + " has no work; give it work.list, work.range or "
-                            "work.file");
+      if (!values.mistaken("work.list") && !values.mistaken("work.range")
+          && !values.mistaken("work.file"))
+        report_.error(at, "pool " + printable(x.name)
+                            + " has no work; give it work.list, work.range or "
+                              "work.file");
       return;
     }
     auto first = list != nullptr ? list : range != nullptr ? range : from_file;
@@ -204,6 +269,9 @@ private:
       return;
     }
     std::vector<std::string> units;
+    // Of each unit, for a file.
+    std::vector<std::size_t> lines;
+    std::string path;
     if (list != nullptr) {
       units = std::get<std::vector<std::string>>(list->what);
     } else if (range != nullptr) {
@@ -218,18 +286,28 @@ private:
       }
       units = std::move(*got);
     } else {
-      auto path = resolve(std::get<std::string>(from_file->what));
+      path = resolve(std::get<std::string>(from_file->what));
       std::string text;
-      if (auto why = read_text(path, text); !why.empty()) {
+      if (auto why = read_text(path, max_work_file_bytes, text); !why.empty()) {
         report_.error(from_file->where, "work.file cannot be read: " + why);
         return;
       }
       std::istringstream in{text};
+      std::size_t number = 0;
       for (std::string line; std::getline(in, line);) {
+        ++number;
         if (!line.empty() && line.back() == '\r')
           line.pop_back();
-        if (!line.empty() && line.front() != '#')
-          units.push_back(line);
+        if (line.empty() || line.front() == '#')
+          continue;
+        if (units.size() == max_units) {
+          report_.error(from_file->where,
+                        "work.file " + printable(path)
+                          + " has more than a million units of work");
+          return;
+        }
+        units.push_back(line);
+        lines.push_back(number);
       }
     }
     if (units.empty())
@@ -238,20 +316,24 @@ private:
     for (std::size_t i = 0; i < units.size(); ++i) {
       auto where
         = i < first->elements.size() ? first->elements[i] : first->where;
-      add_unit(units[i], where, x);
+      auto origin = lines.empty() ? std::string{}
+                                  : printable(path) + " line "
+                                      + std::to_string(lines[i]) + ": ";
+      add_unit(units[i], where, origin, x);
     }
   }
 
-  void add_unit(std::string& unit, place where, pool& x) {
+  void add_unit(std::string& unit, place where, const std::string& origin,
+                pool& x) {
     if (auto problem = identifier_problem(unit); !problem.empty()) {
-      report_.error(where,
-                    "work " + printable(unit) + " " + std::string{problem});
+      report_.error(where, origin + "work " + printable(unit) + " "
+                             + std::string{problem});
       return;
     }
     auto [pos, fresh] = owners_.emplace(unit, x.name);
     if (!fresh) {
       report_.error(where,
-                    "work " + printable(unit) + " stands "
+                    origin + "work " + printable(unit) + " stands "
                       + (pos->second == x.name
                            ? "twice in pool " + printable(x.name)
                            : "in pool " + printable(pos->second) + " already"));
@@ -262,11 +344,6 @@ private:
 
   void read_timing(const view& values, place at, pool& x) {
     values.get("ttl", x.ttl);
-    auto place_of = [&](std::string_view key) {
-      auto* found = values.find(key);
-      return found == nullptr ? at : found->where;
-    };
-    auto of_pool = " of pool " + printable(x.name);
     if (!values.get("renew", x.renew))
       x.renew = x.ttl / 2;
     if (!values.get("margin", x.margin))
@@ -284,39 +361,76 @@ private:
       for (auto& [word, number] : signals)
         if (word == name)
           x.stop.signal = number;
-    if (x.renew >= x.ttl)
-      report_.error(place_of("renew"), "renew (" + format_duration(x.renew)
-                                         + ") must be shorter than the ttl ("
-                                         + format_duration(x.ttl) + ")"
-                                         + of_pool);
-    else if (x.renew > x.ttl / 2)
-      report_.warning(place_of("renew"),
-                      "renew (" + format_duration(x.renew)
-                        + ") is more than half of the ttl ("
-                        + format_duration(x.ttl) + ")" + of_pool
-                        + "; one failed renewal may lose a lease");
-    if (x.renew < x.ttl && result_.store.timeout >= x.ttl - x.renew)
-      report_.error(place_of(values.find("ttl") != nullptr ? "ttl" : "renew"),
-                    "store.timeout (" + format_duration(result_.store.timeout)
-                      + ") must be shorter than ttl - renew ("
-                      + format_duration(x.ttl - x.renew) + of_pool + ")");
-    if (x.margin >= x.ttl / 4)
-      report_.error(place_of("margin"),
-                    "margin (" + format_duration(x.margin)
-                      + ") must be shorter than a quarter of the ttl ("
-                      + format_duration(x.ttl) + ")" + of_pool);
-    if (x.retry.first > x.retry.max)
-      report_.error(place_of("retry.first"),
-                    "retry.first (" + format_duration(x.retry.first)
-                      + ") must not be longer than retry.max ("
-                      + format_duration(x.retry.max) + ")" + of_pool);
+    compare(values, at, x);
     if (x.ttl < std::chrono::seconds{2}
         && (result_.store.url.starts_with("postgres")
             || result_.store.url.starts_with("mysql")
             || result_.store.url.starts_with("mariadb")))
-      report_.warning(place_of("ttl"),
+      report_.warning(values.find("ttl")->where,
                       "a ttl of " + format_duration(x.ttl)
                         + " leaves little time over a network");
+  }
+
+  // Durations that only make sense together. Each side says where its value
+  // comes from, and what to do is named as a value.
+  void compare(const view& values, place at, const pool& x) {
+    view root{doc_.root};
+    auto place_of = [&](std::string_view key) {
+      auto* found = values.find(key);
+      return found == nullptr ? at : found->where;
+    };
+    auto value = [](duration time, bool given) {
+      return "(" + format_duration(time) + (given ? ")" : ", default)");
+    };
+    auto shown = [&](std::string_view key, duration time) {
+      return std::string{key} + " " + value(time, values.find(key) != nullptr);
+    };
+    // What was mistyped is not what is compared.
+    auto good = [&](auto... keys) { return !(values.mistaken(keys) || ...); };
+    auto of_pool = " of pool " + printable(x.name);
+    auto take = [](std::string_view key, duration time) {
+      return "; take " + std::string{key} + ": " + format_duration(time);
+    };
+    auto ttl = "the " + shown("ttl", x.ttl) + of_pool;
+    auto timeout = result_.store.timeout;
+    if (!good("ttl"))
+      return;
+    if (good("renew") && x.renew >= x.ttl)
+      report_.error(place_of("renew"), shown("renew", x.renew)
+                                         + " must be shorter than " + ttl
+                                         + take("renew", x.ttl / 2));
+    else if (good("renew") && x.renew > x.ttl / 2)
+      report_.warning(place_of("renew"),
+                      shown("renew", x.renew) + " is more than half of " + ttl
+                        + "; one failed renewal may lose a lease"
+                        + take("renew", x.ttl / 2));
+    if (good("renew") && !root.mistaken("store.timeout") && x.renew < x.ttl
+        && timeout >= x.ttl - x.renew) {
+      // Half of the time leaves room for a second attempt.
+      auto better = (x.ttl - x.renew) / 2;
+      auto* given = root.find("store.timeout");
+      auto where = place_of(values.find("ttl") != nullptr ? "ttl" : "renew");
+      if (given != nullptr && values.find("ttl") == nullptr
+          && values.find("renew") == nullptr)
+        where = given->where;
+      report_.error(where, "store.timeout " + value(timeout, given != nullptr)
+                             + " must be shorter than ttl - renew ("
+                             + format_duration(x.ttl - x.renew) + of_pool + ")"
+                             + (better >= shortest_store_timeout
+                                  ? take("store.timeout", better)
+                                  : take("ttl", x.renew + 2 * timeout)));
+    }
+    if (good("margin") && x.margin >= x.ttl / 4)
+      report_.error(
+        place_of("margin"),
+        shown("margin", x.margin) + " must be shorter than a quarter of " + ttl
+          + take("margin", std::min<duration>(milliseconds{500}, x.ttl / 20)));
+    if (good("retry.first", "retry.max") && x.retry.first > x.retry.max)
+      report_.error(place_of("retry.first"),
+                    shown("retry.first", x.retry.first)
+                      + " must not be longer than "
+                      + shown("retry.max", x.retry.max) + of_pool
+                      + take("retry.max", x.retry.first));
   }
 
   void read_run(const view& values, place at, pool& x) {
@@ -338,6 +452,7 @@ private:
       if (output.starts_with("file:")) {
         run.output = output_mode::file;
         run.output_file = resolve(output.substr(5));
+        check_output(values.find("run.output")->where, x);
       } else {
         run.output = output == "inherit"   ? output_mode::inherit
                      : output == "discard" ? output_mode::discard
@@ -346,7 +461,8 @@ private:
     }
     values.get("run.exit-codes.retired", run.retired_codes);
     values.get("run.exit-codes.permanent", run.permanent_codes);
-    for (auto code : run.retired_codes)
+    for (auto code :
+         std::set<int>(run.retired_codes.begin(), run.retired_codes.end()))
       if (std::find(run.permanent_codes.begin(), run.permanent_codes.end(),
                     code)
           != run.permanent_codes.end())
@@ -354,14 +470,54 @@ private:
                       "exit code " + std::to_string(code)
                         + " cannot be both retired and permanent");
     if (!values.get("run.command", run.argv)) {
-      report_.error(at, "pool " + printable(x.name) + " has no run.command");
+      if (!values.mistaken("run.command"))
+        report_.error(at, "pool " + printable(x.name) + " has no run.command");
       return;
     }
+    // A path is meant from where the file is, or from the command's folder.
+    if (!run.argv.empty() && run.argv.front().find('/') != std::string::npos
+        && run.directory.empty())
+      run.argv.front() = resolve(run.argv.front());
     auto where = values.find("run.command")->where;
     if (run.argv.empty() || run.argv.front().empty())
       report_.error(where, "run.command is empty");
     else if (auto why = program_problem(run); !why.empty())
       report_.error(where, "run.command: " + why);
+  }
+
+  // Whether each unit can have a file of its own there.
+  void check_output(place where, const pool& x) {
+    for (auto& unit : x.work) {
+      auto path = output_file_of(x.run, unit);
+      auto slash = path.rfind('/');
+      auto folder = path.substr(0, slash + 1);
+
+      struct stat info {};
+
+      if (path.size() - slash - 1 > max_file_name_bytes)
+        report_.error(where, "run.output: the name of the file for work "
+                               + printable(unit) + " has "
+                               + std::to_string(path.size() - slash - 1)
+                               + " bytes; file systems take at most "
+                               + std::to_string(max_file_name_bytes));
+      else if (stat(folder.c_str(), &info) != 0 || !S_ISDIR(info.st_mode))
+        report_.error(where, "run.output: folder " + printable(folder)
+                               + " does not exist; create it first");
+      else if (stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode))
+        report_.error(where, "run.output: " + printable(path)
+                               + " is a folder; name a file, such as "
+                               + printable(path + "/{work}.log"));
+      else if (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode))
+        continue; // A device or a FIFO may be shared.
+      else if (auto [pos, fresh] = outputs_.emplace(path, unit); !fresh)
+        report_.error(where, "run.output: work " + printable(pos->second)
+                               + " and " + printable(unit)
+                               + " would share the file " + printable(path)
+                               + "; put {work} into its name");
+      else
+        continue;
+      return; // Once is enough.
+    }
   }
 
   // Why the program cannot be started, as far as one can tell now.
@@ -399,6 +555,8 @@ private:
   file result_;
   std::set<std::string> names_;
   std::map<std::string, std::string> owners_;
+  /// Which unit of work writes to a file.
+  std::map<std::string, std::string> outputs_;
 };
 
 } // namespace
@@ -408,21 +566,32 @@ file check(const document& doc, const std::string& folder,
   return checker{doc, folder, env, report}.run();
 }
 
-std::string read_text(const std::string& path, std::string& into) {
+std::string read_text(const std::string& path, std::size_t limit,
+                      std::string& into) {
   struct stat info {};
 
   if (stat(path.c_str(), &info) != 0)
     return printable(path) + ": " + std::strerror(errno);
   if (S_ISDIR(info.st_mode))
     return printable(path) + " is a folder";
+  errno = 0;
   std::ifstream in{path, std::ios::binary};
   if (!in)
     return printable(path) + ": " + std::strerror(errno);
-  std::ostringstream text;
-  text << in.rdbuf();
+  // A device may have no end.
+  std::string text;
+  std::array<char, 64 * 1024> block;
+  while (in && text.size() <= limit) {
+    auto most = std::min(block.size(), limit + 1 - text.size());
+    in.read(block.data(), static_cast<std::streamsize>(most));
+    text.append(block.data(), static_cast<std::size_t>(in.gcount()));
+  }
   if (in.bad())
     return printable(path) + ": " + std::strerror(errno);
-  into = std::move(text).str();
+  if (text.size() > limit)
+    return printable(path) + " is larger than "
+           + std::to_string(limit / (1024 * 1024)) + " MiB";
+  into = std::move(text);
   return {};
 }
 

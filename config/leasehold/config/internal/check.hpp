@@ -13,8 +13,10 @@ namespace leasehold::config::internal {
 file check(const document& doc, const std::string& folder,
            const environment& env, reader& report);
 
-/// Reads a whole file; returns the reason if it cannot.
-std::string read_text(const std::string& path, std::string& into);
+/// Reads a whole file; returns the reason if it cannot, or if there are more
+/// bytes than `limit`. Waits for the writer of a FIFO.
+std::string read_text(const std::string& path, std::size_t limit,
+                      std::string& into);
 
 /// "shard-{00..15}" as its elements; nothing if it is not a range.
 std::optional<std::vector<std::string>> expand_range(const std::string& text);

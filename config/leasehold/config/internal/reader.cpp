@@ -4,6 +4,8 @@
 #include "leasehold/identifier.hpp"
 #include "leasehold/nearest.hpp"
 
+#include <yaml-cpp/depthguard.h>
+
 #include <algorithm>
 #include <charconv>
 #include <set>
@@ -103,9 +105,8 @@ std::optional<std::uint64_t> decimal(std::string_view text) {
 
 // A problem with the bytes that YAML itself would explain badly, or nothing.
 std::optional<problem> byte_problem(std::string_view text) {
-  constexpr std::size_t max_bytes = 4u * 1024 * 1024;
   problem result;
-  if (text.size() > max_bytes) {
+  if (text.size() > max_file_bytes) {
     result.text = "the file is larger than 4 MiB";
     return result;
   }
@@ -205,14 +206,25 @@ document reader::read(std::string_view text) {
       error(place_of(documents[1]),
             "a second document; a configuration is one document");
     read_map(documents[0], "", result.root, result);
-    if (!result.root.contains("version")
-        && std::none_of(problems_.begin(), problems_.end(),
-                        [](auto& x) { return x.text.starts_with("version "); }))
+    if (documents[0].IsMap() && !result.root.contains("version"))
       error({1, 1}, "version is missing; write `version: 1`");
+  } catch (const YAML::DeepRecursion& x) {
+    error({x.mark.line + 1, x.mark.column + 1}, "values are nested too deeply");
   } catch (const YAML::Exception& x) {
     error({x.mark.line + 1, x.mark.column + 1}, "not YAML: " + x.msg);
   }
   return result;
+}
+
+std::string reader::key_of(std::string_view path) {
+  constexpr std::string_view of_pool = "pools[].";
+  if (path.starts_with(of_pool))
+    path.remove_prefix(of_pool.size());
+  return std::string{path};
+}
+
+void reader::note_mistake(std::string_view path, place where, entries& into) {
+  into.emplace(key_of(path), entry{where, mistake{}, {}});
 }
 
 void reader::read_map(const YAML::Node& node, const std::string& path,
@@ -222,6 +234,8 @@ void reader::read_map(const YAML::Node& node, const std::string& path,
   if (!node.IsMap()) {
     error(place_of(node), in_words(path) + " must be a map of keys, not "
                             + std::string{describe(node)});
+    if (!path.empty())
+      note_mistake(path, place_of(node), into);
     return;
   }
   auto keys = keys_below(path);
@@ -247,10 +261,12 @@ void reader::read_map(const YAML::Node& node, const std::string& path,
     }
     if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
       auto text = "unknown key " + printable(key) + " in " + in_words(path);
-      if (auto near = nearest(keys, key); !near.empty())
+      if (auto near = nearest(keys, key); !near.empty()) {
         text += "; did you mean \"" + near + "\"?";
-      else
+        note_mistake(path.empty() ? near : path + "." + near, where, into);
+      } else {
         text += "; it may have: " + joined(keys);
+      }
       error(where, std::move(text));
       continue;
     }
@@ -267,9 +283,16 @@ void reader::read_pools(const YAML::Node& node, document& whole) {
   if (!node.IsSequence()) {
     error(place_of(node),
           "pools must be a list, not " + std::string{describe(node)});
+    note_mistake("pools", place_of(node), whole.root);
     return;
   }
   for (const auto& item : node) {
+    if (!item.IsMap()) {
+      error(place_of(item),
+            "a pool must be a map of keys, not " + std::string{describe(item)});
+      note_mistake("pools", place_of(item), whole.root);
+      continue;
+    }
     pool_entries pool;
     pool.where = place_of(item);
     read_map(item, "pools[]", pool.values, whole);
@@ -281,13 +304,11 @@ void reader::read_option(const YAML::Node& node, const option& decl,
                          entries& into) {
   entry result;
   result.where = place_of(node);
-  if (auto got = parse(node, decl, result)) {
+  auto got = parse(node, decl, result);
+  // A mistake, too, is remembered: what is wrong is not missing as well.
+  if (got)
     result.what = std::move(*got);
-    auto key = decl.path;
-    if (key.starts_with("pools[]."))
-      key.remove_prefix(std::string_view{"pools[]."}.size());
-    into.emplace(key, std::move(result));
-  }
+  into.insert_or_assign(key_of(decl.path), std::move(result));
 }
 
 std::optional<value> reader::parse(const YAML::Node& node, const option& decl,
@@ -339,7 +360,8 @@ std::optional<value> reader::parse_scalar(const YAML::Node& node,
       if (!got && decimal(*text))
         return bad("needs a unit, as in " + *text + "s");
       if (!got)
-        return bad("expected " + std::string{duration_hint});
+        return bad("expected " + std::string{duration_hint} + ", from "
+                   + bounds[0] + " to " + bounds[1]);
       if (*got < *parse_duration(bounds[0])
           || *got > *parse_duration(bounds[1]))
         return bad("must be from " + bounds[0] + " to " + bounds[1]);
@@ -350,7 +372,8 @@ std::optional<value> reader::parse_scalar(const YAML::Node& node,
     case option_kind::size: {
       auto got = parse_size(*text);
       if (!got)
-        return bad("expected " + std::string{expected(decl.kind)});
+        return bad("expected " + std::string{expected(decl.kind)} + ", from "
+                   + bounds[0] + " to " + bounds[1]);
       if (*got < *parse_size(bounds[0]) || *got > *parse_size(bounds[1]))
         return bad("must be from " + bounds[0] + " to " + bounds[1]);
       return value{*got};
@@ -475,6 +498,11 @@ std::optional<value> reader::parse_variables(const YAML::Node& node) {
     auto name = pair.first.IsScalar() ? pair.first.Scalar() : std::string{};
     if (name.empty() || name.find('=') != std::string::npos) {
       error(where, "the name of a variable must be a text without =");
+      good = false;
+    } else if (name.starts_with("LEASEHOLD_")) {
+      error(where, "variable " + printable(name)
+                     + ": names that start with LEASEHOLD_ are set by "
+                       "leasehold alone; choose another");
       good = false;
     } else if (!seen.insert(name).second) {
       error(where, "variable " + printable(name) + " stands there twice");

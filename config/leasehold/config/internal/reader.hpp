@@ -8,6 +8,7 @@
 
 #include <yaml-cpp/yaml.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -24,8 +25,14 @@ struct place {
   int column = 0;
 };
 
-using value = std::variant<std::string, duration, std::uint64_t, double,
-                           std::vector<std::string>, std::vector<int>,
+/// A file of more bytes is no configuration.
+inline constexpr std::size_t max_file_bytes = 4u * 1024 * 1024;
+
+/// Of a value that is there but is wrong, which has been reported.
+using mistake = std::monostate;
+
+using value = std::variant<mistake, std::string, duration, std::uint64_t,
+                           double, std::vector<std::string>, std::vector<int>,
                            std::vector<std::pair<std::string, std::string>>>;
 
 struct entry {
@@ -64,6 +71,11 @@ public:
   void warning(place where, std::string text);
 
 private:
+  /// `path` as the key of its scope.
+  static std::string key_of(std::string_view path);
+
+  static void note_mistake(std::string_view path, place where, entries& into);
+
   void read_map(const YAML::Node& node, const std::string& path, entries& into,
                 document& whole);
 
