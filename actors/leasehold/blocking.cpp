@@ -14,6 +14,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <exception>
+#include <future>
 #include <mutex>
 
 namespace leasehold::blocking {
@@ -209,6 +210,19 @@ private:
   F fn_;
 };
 
+/// Stands in each function that a thread of the user enters and that uses
+/// actors: the thread may outlive the client.
+class visit {
+public:
+  visit() = default;
+  visit(const visit&) = delete;
+  visit& operator=(const visit&) = delete;
+
+  ~visit() {
+    forget_system();
+  }
+};
+
 /// What becomes of a lease, for those who wait for it. Outlives the held_lease
 /// in the HOLD's hands.
 class fate {
@@ -373,6 +387,7 @@ public:
 
   /// Leases lapse from here on, and all calls are answered.
   void end() {
+    visit here;
     closed_.store(true, std::memory_order_release);
     caf::anon_send_exit(lease_, caf::exit_reason::user_shutdown);
     caf::anon_send_exit(store_, caf::exit_reason::user_shutdown);
@@ -401,6 +416,7 @@ public:
   /// One request, one answer.
   template <class Answer, class Request>
   result<Answer> ask(Request request) {
+    visit here;
     caf::scoped_actor self{sys_};
     std::optional<result<Answer>> got;
     post(self, std::move(request))
@@ -435,6 +451,7 @@ public:
     cancelled_report.detail = "stopped before the work began";
     if (stop.stop_requested())
       return cancelled_report;
+    visit here;
     auto met = std::make_shared<meeting>();
     auto options = std::make_shared<ours::slot_options>();
     options->lease = lease_;
@@ -467,8 +484,10 @@ public:
     auto tok = job->token();
     std::exception_ptr thrown;
     {
-      std::stop_callback on_stop{stop,
-                                 [runner] { post_anon(runner, stop_runs{}); }};
+      std::stop_callback on_stop{stop, [runner] {
+                                   visit here_too;
+                                   post_anon(runner, stop_runs{});
+                                 }};
       work_result got;
       try {
         if (granted)
@@ -497,6 +516,7 @@ public:
 
   /// Returns when the LEASE has done it.
   failure stop_renewal(const token& tok) {
+    visit here;
     caf::scoped_actor self{sys_};
     failure why;
     post(self, stop_request{tok})
@@ -541,6 +561,7 @@ public:
 
   ~impl() {
     outcome->forget_listener();
+    visit here;
     // A client that is gone has stopped it.
     if (auto home = home_.lock())
       post_anon(home->lease(), stop_request{tok});
@@ -758,8 +779,13 @@ client::client(const store_factory& open, client_options options) {
     if (!sessions.back())
       throw error{no_store};
   }
-  impl_ = std::make_shared<impl>(std::move(real), std::move(sessions),
-                                 std::move(options.sweep_observer));
+  auto start = [&] {
+    return std::make_shared<impl>(std::move(real), std::move(sessions),
+                                  std::move(options.sweep_observer));
+  };
+  // On a thread that ends with it: CAF 0.17 ties an actor system to the thread
+  // that made it, and the end of the one waits for the end of the other.
+  impl_ = std::async(std::launch::async, start).get();
 }
 
 client::client(client&&) noexcept = default;
@@ -790,6 +816,7 @@ result<held_lease> client::acquire(std::string_view work_id,
   request.managed = options.managed;
   request.ticket = home->new_ticket();
   auto ticket = request.ticket;
+  visit here;
   caf::scoped_actor self{home->system()};
   // No timeout: a LEASE answers each call, also when it ends, and one that
   // waits for a lease may wait for days.
@@ -798,6 +825,7 @@ result<held_lease> client::acquire(std::string_view work_id,
   // Behind the request, or it would find nothing to cancel.
   std::stop_callback on_stop{
     options.stop, [&] {
+      visit here_too;
       post_anon(home->lease(), cancel_acquire{ticket, false});
     }};
   std::optional<grant> won;
@@ -878,6 +906,7 @@ result<pool_outcome> client::run_pool(std::vector<std::string> work_ids,
     return to_failure(err);
   if (options.stop.stop_requested())
     return pool_outcome{};
+  visit here;
   auto pool = *spawn_pool(home->system(), std::move(real));
   at_exit end_pool{[&] {
     caf::anon_send_exit(pool, caf::exit_reason::user_shutdown);
@@ -887,8 +916,10 @@ result<pool_outcome> client::run_pool(std::vector<std::string> work_ids,
   // No timeout: see RUNNER.
   auto answer = post(self, leasehold::run_pool{}).request(pool, caf::infinite);
   // Behind the request, or it would find nothing to stop.
-  std::stop_callback on_stop{options.stop,
-                             [&] { post_anon(pool, stop_pool{}); }};
+  std::stop_callback on_stop{options.stop, [&] {
+                               visit here_too;
+                               post_anon(pool, stop_pool{});
+                             }};
   result<pool_outcome> got{failure{}};
   std::move(answer).receive(
     [&](const pool_result& x) {
@@ -906,6 +937,7 @@ result<std::uint64_t> client::sweep(duration retention, bool include_expired) {
   options.include_expired = include_expired;
   options.timeout = sweep_timeout;
   options.observer = home->sweep_observer();
+  visit here;
   auto vacuum = spawn_vacuum(home->system(), std::move(options));
   if (!vacuum)
     return to_failure(vacuum.error());
