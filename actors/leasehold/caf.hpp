@@ -523,6 +523,19 @@ Handle make_passive(caf::actor_system& sys, Ts&&... xs) {
     sys.next_actor_id(), sys.node(), &sys, cfg, std::forward<Ts>(xs)...));
 }
 
+// -- threads that are not CAF's ----------------------------------------------
+
+/// Makes the calling thread forget the actor system that it used last. CAF
+/// 0.17 keeps a reference per thread, and the destructor of the system waits
+/// until that is gone: for as long as the thread lives, if need be.
+inline void forget_system() {
+#if LEASEHOLD_CAF_017
+  caf::logger::set_current_actor_system(nullptr);
+#else
+  caf::logger::current_logger(nullptr);
+#endif
+}
+
 // -- configuration -----------------------------------------------------------
 
 namespace detail {

@@ -32,6 +32,10 @@ EXCEPTIONS = {"backends": {"nlohmann/": ["backends/leasehold/codec/json.hpp"]}}
 # The one file that knows CAF's version.
 COMPAT = "actors/leasehold/caf.hpp"
 
+# Headers for programs that know nothing of CAF: nothing that they include,
+# directly or not, includes it.
+CAF_FREE = ["actors/leasehold/blocking.hpp"]
+
 # What actors/ must get through a port instead.
 FORBIDDEN_IN_ACTORS = [
     (r"\bsleep_(for|until)\b", "sleeps"),
@@ -49,6 +53,24 @@ def sources(root, folder):
                 yield os.path.relpath(os.path.join(base, name), root)
 
 
+def included(root, owner, path):
+    """All headers that `path` includes, each with the way there."""
+    found = {}
+    todo = [(path, [])]
+    while todo:
+        source, chain = todo.pop()
+        with open(os.path.join(root, source), encoding="utf-8") as f:
+            headers = re.findall(r'^\s*#\s*include\s*["<]([^">]+)[">]',
+                                 f.read(), re.M)
+        for header in headers:
+            if header in found:
+                continue
+            found[header] = [*chain, header]
+            if header in owner:
+                todo.append((f"{owner[header]}/{header}", found[header]))
+    return found
+
+
 def main():
     root = os.path.abspath(sys.argv[1])
     owner = {}
@@ -57,6 +79,10 @@ def main():
             if path.endswith(".hpp"):
                 owner[path.split("/", 1)[1]] = folder
     problems = []
+    for path in CAF_FREE:
+        for header, chain in included(root, owner, path).items():
+            if header.startswith("caf/"):
+                problems.append(f"{path}:1: {' -> '.join(chain)} is of CAF")
     files = 0
     for folder in ORDER:
         for path in sources(root, folder):
