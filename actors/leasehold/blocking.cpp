@@ -276,11 +276,17 @@ public:
     return ended_;
   }
 
-  /// Waits until it ended or `done`, or for `limit`.
+  /// Waits until `done`, or for `limit`.
   template <class Predicate>
   void wait(const std::stop_token& stop, duration limit, Predicate done) {
     std::unique_lock lock{mtx_};
-    changed_.wait_for(lock, stop, limit, [&] { return ended_ || done(); });
+    changed_.wait_for(lock, stop, limit, done);
+  }
+
+  /// Waits until it ended or `done`, or for `limit`.
+  template <class Predicate>
+  void wait_end(const std::stop_token& stop, duration limit, Predicate done) {
+    wait(stop, limit, [&] { return ended_ || done(); });
   }
 
   /// Something that `done` looks at has changed.
@@ -666,7 +672,7 @@ failure held_lease::wait_lost(std::stop_token stop) const {
     return {};
   auto over = [this] { return !held(); };
   while (!stop.stop_requested() && !over() && !impl_->outcome->ended())
-    impl_->outcome->wait(stop, window_left(), over);
+    impl_->outcome->wait_end(stop, window_left(), over);
   return why_lost();
 }
 

@@ -199,13 +199,16 @@ void lease::on_attempt(std::uint64_t id, const std::string& work_id,
     tok = token_access::make(work_id, options_.holder_id, got.number,
                              got.expires_us);
   options_.observer->on_acquire(work_id, tok, got.previous, info_of(got, left));
-  if (got.code == ec::unknown_outcome)
+  // One that surely did nothing may be the repeat of one that did something:
+  // it stays to be repeated until the store has spoken.
+  if (got.code == ec::unknown_outcome || got.code == ec::unavailable
+      || got.code == ec::deadline_exceeded)
     unanswered_[work_id] = request;
   auto pos = acquisitions_.find(id);
   if (pos == acquisitions_.end()) {
     // Timed out or cancelled meanwhile.
     if (got.ok())
-      give_back(tok, got.previous.exit);
+      give_back(tok, got.previous.exit, request);
     return;
   }
   auto& x = pos->second;
@@ -216,7 +219,7 @@ void lease::on_attempt(std::uint64_t id, const std::string& work_id,
     if (won) {
       call.promise.deliver(std::move(*won));
     } else {
-      give_back(tok, got.previous.exit);
+      give_back(tok, got.previous.exit, request);
       call.promise.deliver(
         fail(ec::lease_window_exhausted,
              "the grant of " + printable(work_id)
@@ -270,13 +273,17 @@ std::optional<grant> lease::install(const acquire_request& request,
   return result;
 }
 
-void lease::give_back(const token& tok, exit_mode found) {
+void lease::give_back(const token& tok, exit_mode found, std::int64_t request) {
   auto mode = unused_exit(found);
-  submit(backend::operation::release(tok, mode),
-         [this, tok, mode](backend::outcome& got, const departure& left) {
-           options_.observer->on_release(tok, mode, info_of(got, left));
-           hint(tok.work_id());
-         });
+  submit(
+    backend::operation::release(tok, mode),
+    [this, tok, mode, request](backend::outcome& got, const departure& left) {
+      options_.observer->on_release(tok, mode, info_of(got, left));
+      // Perhaps it is ours still: the next acquire is to find it.
+      if (!got.ok() && got.code != ec::fenced && got.code != ec::lease_expired)
+        unanswered_[tok.work_id()] = request;
+      hint(tok.work_id());
+    });
 }
 
 void lease::refuse(std::uint64_t id, caf::error why) {
@@ -303,7 +310,11 @@ lease::acquisition lease::take(std::uint64_t id) {
   } else if (was_first) {
     auto next = queue->second.front();
     auto& x = acquisitions_.at(next);
+    // It takes over when to look, too: the expiry that the store told stays
+    // what it is, and waiters that give up early do not keep it from coming.
     x.next_poll = clock().now() + x.request.poll;
+    if (result.next_poll != time_point{})
+      x.next_poll = std::min(x.next_poll, result.next_poll);
     arm(next, x);
     alarms_.arm(this, lease_impl{this});
   }
@@ -423,9 +434,21 @@ caf::error lease::dead(const token& tok) {
                      + " was lost by this process; its token is dead");
 }
 
+caf::result<confirmation> lease::refuse(const token& tok, caf::error why) {
+  auto* entry = find(tok);
+  if (entry == nullptr || !entry->hold)
+    return why;
+  // A worker hears of its end by its down message first.
+  lose(*entry, entry->window->why_lost(), ec::none, {});
+  auto promise = make_response_promise<confirmation>();
+  entry->after_down.push_back(
+    [promise, why]() mutable { promise.deliver(std::move(why)); });
+  return promise;
+}
+
 caf::result<confirmation> lease::checkpoint(checkpoint_request& request) {
   if (auto why = dead(request.tok))
-    return why;
+    return refuse(request.tok, std::move(why));
   auto* entry = find(request.tok);
   auto sequence = entry != nullptr ? ++entry->sequence : 0;
   auto size = request.state ? request.state->size() : 0;
@@ -444,7 +467,7 @@ caf::result<confirmation> lease::checkpoint(checkpoint_request& request) {
 
 caf::result<confirmation> lease::renew(renew_request& request) {
   if (auto why = dead(request.tok))
-    return why;
+    return refuse(request.tok, std::move(why));
   auto promise = make_response_promise<confirmation>();
   submit(backend::operation::renew(request.tok, options_.ttl),
          [this, promise, tok = request.tok](backend::outcome& got,
@@ -526,7 +549,13 @@ caf::result<prior> lease::read(read_request& request) {
 void lease::stop(held& x) {
   if (x.stopped)
     return;
-  x.stopped = x.window->held();
+  if (auto why = x.window->why_lost(); why != ec::none) {
+    // Too late for that: whoever watches the HOLD is told of the loss.
+    if (x.hold)
+      lose(x, why, ec::none, {});
+    return;
+  }
+  x.stopped = true;
   post(this, drop{x.tok.number(), ec::none, ec::none, {}}).send(renewal_);
   if (x.hold)
     send_exit(x.hold, caf::error{});

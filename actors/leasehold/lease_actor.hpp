@@ -104,7 +104,7 @@ private:
                                backend::outcome& got, const departure& left);
 
   /// Gives back a grant that nobody waits for.
-  void give_back(const token& tok, exit_mode found);
+  void give_back(const token& tok, exit_mode found, std::int64_t request);
 
   void refuse(std::uint64_t id, caf::error why);
 
@@ -139,6 +139,9 @@ private:
 
   /// Why a call with `tok` must not reach the store; no error if it may.
   caf::error dead(const token& tok);
+
+  /// Answers with `why`, after the HOLD is down.
+  caf::result<confirmation> refuse(const token& tok, caf::error why);
 
   caf::result<confirmation> checkpoint(checkpoint_request& request);
 

@@ -365,7 +365,8 @@ struct active_slots {
 
 /// A set of work IDs, each with a SLOT.
 using pool_actor = typed_actor<
-  // pool_all_slots_dead; pool_running if it runs already
+  // pool_all_slots_dead; pool_running if it runs already; cancelled if its
+  // LEASE ended
   caf::result<pool_result>(run_pool),
   // never fails; harmless if it does not run
   caf::result<void>(stop_pool), caf::result<active_slots>(get_active_slots),

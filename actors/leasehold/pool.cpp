@@ -48,6 +48,14 @@ caf::error check(const pool_options& options) {
 
 namespace internal {
 
+namespace {
+
+caf::error gone_error() {
+  return fail(ec::cancelled, "the lease actor of the pool ended");
+}
+
+} // namespace
+
 pool::pool(caf::actor_config& cfg, pool_options options)
   : pool_impl::base(cfg), max_held_(options.max_held), watches_(this) {
   auto shared = std::make_shared<slot_options>();
@@ -69,10 +77,18 @@ const char* pool::name() const {
 }
 
 pool::behavior_type pool::make_behavior() {
+  watches_.add(this, shared_->lease, [this](const caf::error&) {
+    // Without it no slot will ever run again.
+    lease_is_gone_ = true;
+    if (running_)
+      stop(stop_mode::stop);
+  });
   return {
     [this](const run_pool&) -> caf::result<pool_result> {
       if (running_)
         return fail(ec::pool_running);
+      if (lease_is_gone_)
+        return gone_error();
       auto promise = make_response_promise<pool_result>();
       run(promise);
       return promise;
@@ -162,11 +178,9 @@ void pool::stop(stop_mode how) {
   stopping_ = true;
   queue_.clear();
   alarms_.clear();
-  for (auto& x : members_) {
-    x.returns = false;
+  for (auto& x : members_)
     if (x.actor)
       post(this, slot_stop{how}).send(x.actor);
-  }
   finish_if_all_ended();
 }
 
@@ -241,7 +255,7 @@ caf::result<removed_work> pool::remove(const remove_work& request) {
 }
 
 void pool::erase(std::uint32_t index) {
-  alarms_.clear(index);
+  forget_turn(index);
   auto work_id = *members_[index].work_id;
   members_[index] = member{};
   index_of_.erase(work_id);
@@ -250,7 +264,14 @@ void pool::erase(std::uint32_t index) {
 
 // -- SLOTs --------------------------------------------------------------------
 
+void pool::forget_turn(std::uint32_t index) {
+  std::erase(queue_, index);
+  alarms_.clear(index);
+}
+
 void pool::start_slot(std::uint32_t index) {
+  // What the one before it was waiting for is not this one's.
+  forget_turn(index);
   auto& x = members_[index];
   x.phase = slot_phase::idle;
   x.permit = false;
@@ -264,7 +285,7 @@ void pool::hand_out_permits() {
   while (!queue_.empty() && (max_held_ == 0 || permits_out_ < max_held_)) {
     auto& x = members_[queue_.front()];
     queue_.pop_front();
-    if (!x.actor || !x.leaving.empty())
+    if (!x.actor || !x.leaving.empty() || x.permit)
       continue;
     x.permit = true;
     ++permits_out_;
@@ -313,7 +334,9 @@ void pool::finish_if_all_ended() {
     result.retired += x.phase == slot_phase::retired ? 1 : 0;
     result.dead += x.phase == slot_phase::dead ? 1 : 0;
   }
-  if (result.dead > 0 && result.dead == index_of_.size())
+  if (lease_is_gone_)
+    promise_.deliver(gone_error());
+  else if (result.dead > 0 && result.dead == index_of_.size())
     promise_.deliver(fail(ec::pool_all_slots_dead));
   else
     promise_.deliver(result);

@@ -100,6 +100,9 @@ private:
   /// Makes room for another member.
   void erase(std::uint32_t index);
 
+  /// It waits for neither a permit nor the end of a pause.
+  void forget_turn(std::uint32_t index);
+
   void start_slot(std::uint32_t index);
 
   void hand_out_permits();
@@ -123,6 +126,7 @@ private:
   std::uint32_t alive_ = 0;
   bool running_ = false;
   bool stopping_ = false;
+  bool lease_is_gone_ = false;
   caf::typed_response_promise<pool_result> promise_;
   alarms<std::uint32_t> alarms_;
 };

@@ -69,14 +69,13 @@ void runner::start(run_work call, on_report then) {
   // No timeout: work may take days, and a SLOT answers also when it fails.
   post(this, run_once{std::move(call)})
     .request(actor, caf::infinite)
-    .then(
-      [this, id](run_report& got) { finish(id, std::move(got)); },
-      [this, id](const caf::error& err) {
-        run_report none;
-        none.code = code_of(err);
-        none.detail = render(err);
-        finish(id, std::move(none));
-      });
+    .then([this, id](run_report& got) { finish(id, std::move(got)); },
+          [this, id](const caf::error& err) {
+            run_report none;
+            none.code = code_of(err);
+            none.detail = render(err);
+            finish(id, std::move(none));
+          });
 }
 
 void runner::finish(std::uint64_t id, run_report got) {

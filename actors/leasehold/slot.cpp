@@ -271,11 +271,12 @@ void slot::escalate() {
   post(this, stop_request{run_->held.tok}).send(options_->lease);
   if (stopping_) {
     auto tok = run_->held.tok;
+    auto lost = is_loss(run_->lost) ? run_->lost : ec::none;
     run_.reset();
     if (single_)
-      report({tok, ec::cancelled, ec::none,
+      report({tok, lost == ec::none ? ec::cancelled : lost, ec::none,
               "the work did not end in its time and was left alone",
-              exit_mode::none, ec::none});
+              exit_mode::none, lost});
     else
       end(slot_phase::stopped);
   }

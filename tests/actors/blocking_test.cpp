@@ -629,6 +629,33 @@ BOOST_AUTO_TEST_CASE(stopping_renewal_is_no_loss) {
   BOOST_TEST(!told);
 }
 
+BOOST_AUTO_TEST_CASE(a_pause_lasts_although_renewal_was_stopped) {
+  auto got = a.acquire("w");
+  BOOST_TEST_REQUIRE(got.ok());
+  got->stop_renewal();
+  auto before = std::chrono::steady_clock::now();
+  BOOST_TEST(got->wait_for(50ms));
+  BOOST_TEST((std::chrono::steady_clock::now() - before >= 50ms));
+}
+
+BOOST_AUTO_TEST_CASE(a_pool_ends_with_its_client) {
+  auto c = std::make_unique<blocking::client>(store(), options("node-c"));
+  std::promise<void> started;
+  auto working = [&](blocking::work_context& job) {
+    started.set_value();
+    while (job.wait_for(1h)) {
+    }
+    return blocking::stopped();
+  };
+  auto running = std::async(std::launch::async, [&, client = c.get()] {
+    return client->run_pool({"w"}, working, {});
+  });
+  auto ready = started.get_future();
+  get(ready);
+  c.reset();
+  BOOST_TEST(get(running).matches(ec::cancelled));
+}
+
 // contract 112, 120
 BOOST_AUTO_TEST_CASE(a_stopped_lease_lapses) {
   auto c = brief(300ms);

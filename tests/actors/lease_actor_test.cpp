@@ -364,6 +364,85 @@ BOOST_AUTO_TEST_CASE(a_lost_reply_to_an_acquire_is_found_by_the_next_one) {
   BOOST_TEST((got.window->left() == 29s));
 }
 
+// As an outage goes: the reply is lost, then nothing answers, then all is well.
+BOOST_AUTO_TEST_CASE(a_grant_that_was_never_heard_of_is_not_forgotten) {
+  script->lose_replies = true;
+  BOOST_TEST(matches(acquire_error(a, "w"), ec::unknown_outcome));
+  script->lose_replies = false;
+  for (auto code : {ec::unavailable, ec::deadline_exceeded, ec::unavailable}) {
+    script->refuse = code;
+    BOOST_TEST(matches(acquire_error(a, "w"), code));
+  }
+  script->refuse = ec::none;
+  auto got = acquire(a, "w");
+  BOOST_TEST(got.tok.number() == row_of("w")->number);
+  BOOST_TEST(got.tok.number() == 1);
+}
+
+BOOST_AUTO_TEST_CASE(a_grant_that_could_not_be_given_back_is_found_again) {
+  script->during = [this] {
+    cancel_acquire request;
+    request.ticket = 7;
+    post_anon(a, request);
+    script->refuse = ec::unavailable;
+    script->only = backend::op_kind::release;
+  };
+  acquire_request request;
+  request.work_id = "w";
+  request.ticket = 7;
+  BOOST_TEST(matches(ask_error<grant>(a, request), ec::cancelled));
+  BOOST_TEST((row_of("w")->exit == exit_mode::none));
+  script->refuse = ec::none;
+  BOOST_TEST(acquire(a, "w").tok.number() == 1);
+}
+
+BOOST_AUTO_TEST_CASE(waiters_that_give_up_early_do_not_starve_the_rest) {
+  acquire(node("node-b"), "w", false);
+  auto give_up = [this] {
+    acquire_request request;
+    request.work_id = "w";
+    request.wait = true;
+    request.timeout = 1s;
+    post(self, request).send(a);
+    run();
+  };
+  for (int i = 0; i < 120; ++i) {
+    give_up();
+    advance(500ms);
+  }
+  // The lease was free from 30 s on.
+  BOOST_TEST(row_of("w")->holder_id == "node-a");
+}
+
+BOOST_AUTO_TEST_CASE(the_next_in_line_knows_when_the_lease_expires) {
+  acquire(node("node-b"), "w", false);
+  acquire_request first;
+  first.work_id = "w";
+  first.wait = true;
+  first.poll = 1h;
+  first.ticket = 1;
+  auto second = first;
+  second.ticket = 2;
+  post(self, first).send(a);
+  post(self, second).send(a);
+  advance(29s);
+  post_anon(a, cancel_acquire{1});
+  advance(1s + 2ms);
+  BOOST_TEST(row_of("w")->holder_id == "node-a");
+}
+
+BOOST_AUTO_TEST_CASE(a_stop_does_not_hide_a_loss) {
+  // The window is over, but the timer that watches it is late.
+  auto got = acquire(a, "w");
+  auto down = watch(got.hold);
+  slept = 31s;
+  post_anon(a, stop_request{got.tok});
+  run();
+  BOOST_TEST_REQUIRE(down->reason.has_value());
+  BOOST_TEST(matches(*down->reason, ec::lease_window_exhausted));
+  BOOST_TEST(seen->count("lost lease_window_exhausted") == 1u);
+}
+
 BOOST_AUTO_TEST_CASE(a_lost_reply_to_a_release_is_repeated_safely) {
   auto got = acquire(a, "w");
   script->lose_replies = true;

@@ -293,6 +293,70 @@ BOOST_AUTO_TEST_CASE(a_removed_unit_gives_its_permit_to_another) {
              boost::test_tools::per_element());
 }
 
+BOOST_AUTO_TEST_CASE(no_permit_is_lost_when_units_come_and_go) {
+  auto options = options_for_pool({"a", "b", "c"});
+  options.max_held = 2;
+  auto pool = make(options);
+  run_it(pool);
+  BOOST_TEST(active(pool).size() == 2u);
+  for (int i = 0; i < 5; ++i) {
+    // One that queues for a permit leaves, and another takes its place.
+    auto running = active(pool);
+    for (std::string id : {"a", "b", "c", "d"})
+      if (std::find(running.begin(), running.end(), id) == running.end()) {
+        remove(pool, {id});
+        add(pool, {id == "d" ? "b" : "d"});
+        break;
+      }
+    tell(running.front(), succeeded());
+    advance(2s);
+    BOOST_TEST(active(pool).size() == 2u);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_unit_that_returns_does_not_inherit_a_pause) {
+  auto options = options_for_pool({"a", "b"});
+  options.max_held = 1;
+  options.timing.backoff = 10s;
+  auto pool = make(options);
+  run_it(pool);
+  tell("a", failed("no disk"));
+  BOOST_TEST(active(pool) == std::vector<std::string>{"b"},
+             boost::test_tools::per_element());
+  // It sleeps; removed and added again it queues for the only permit.
+  remove(pool, {"a"});
+  add(pool, {"a"});
+  advance(30s);
+  for (int i = 0; i < 4; ++i) {
+    tell(active(pool).front(), failed("no disk"));
+    advance(21s);
+    BOOST_TEST(active(pool).size() == 1u);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_unit_that_was_added_again_survives_a_stop) {
+  on_stop = [](puppet*) {};
+  auto pool = pool_of({"w"});
+  auto out = run_it(pool);
+  remove(pool, {"w"});
+  BOOST_TEST(!add_error(pool, {"w"}));
+  post_anon(pool, stop_pool{});
+  run();
+  tell("w", succeeded());
+  BOOST_TEST(out->ended);
+  run_it(pool);
+  BOOST_TEST(starts == 2);
+}
+
+BOOST_AUTO_TEST_CASE(a_pool_ends_when_its_lease_does) {
+  auto pool = pool_of({"w", "x"});
+  auto out = run_it(pool);
+  self->send_exit(a, caf::exit_reason::user_shutdown);
+  advance(1min);
+  BOOST_TEST(matches(out->failed, ec::cancelled));
+  BOOST_TEST(matches(run_it(pool)->failed, ec::cancelled));
+}
+
 BOOST_AUTO_TEST_CASE(whoever_waits_for_a_removal_is_told_when_the_pool_ends) {
   on_stop = [](puppet*) {};
   auto pool = pool_of({"w"});

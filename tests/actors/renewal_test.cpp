@@ -467,4 +467,23 @@ BOOST_AUTO_TEST_CASE(a_fenced_caller_hears_of_its_end_before_the_answer) {
   BOOST_TEST(*order == want, boost::test_tools::per_element());
 }
 
+BOOST_AUTO_TEST_CASE(a_call_after_a_loss_is_answered_after_the_end_too) {
+  auto got = acquire(a, "w");
+  auto order = std::make_shared<std::vector<std::string>>();
+  slept = 31s; // No timer has noticed.
+  spawn_fn([this, got, order](caf::event_based_actor* me) {
+    auto watching = std::make_shared<watches>(me);
+    watching->add(me, got.hold,
+                  [order](const caf::error&) { order->push_back("down"); });
+    post(me, checkpoint_request{got.tok, "late"})
+      .request(a, 1min)
+      .then([order](const confirmation&) { order->push_back("stored"); },
+            [order](const caf::error&) { order->push_back("refused"); });
+    return caf::behavior{[watching](int) {}};
+  });
+  run();
+  std::vector<std::string> want{"down", "refused"};
+  BOOST_TEST(*order == want, boost::test_tools::per_element());
+}
+
 BOOST_AUTO_TEST_SUITE_END()

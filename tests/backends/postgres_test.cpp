@@ -289,6 +289,31 @@ BOOST_AUTO_TEST_CASE(one_bad_row_does_not_spoil_its_batch) {
   BOOST_TEST((results[2].code == ec::none));
 }
 
+BOOST_AUTO_TEST_CASE(one_id_that_cannot_be_stored_does_not_spoil_a_look) {
+  side.run("drop database if exists latin");
+  auto url = test::postgres_url();
+  auto user = url.substr(url.find("//") + 2);
+  user = user.substr(0, user.find_first_of(":@"));
+  side.run("create database latin owner \"" + user
+           + "\" encoding 'LATIN1' lc_collate 'C' lc_ctype 'C' "
+             "template template0");
+  auto begin = url.find('/', url.find("//") + 2) + 1;
+  auto end = std::min(url.find('?', begin), url.size());
+  auto latin = source(5s, url.replace(begin, end - begin, "latin"));
+  BOOST_TEST_REQUIRE(latin.apply_schema().detail == "");
+  std::vector<operation> ops;
+  for (int i = 0; i < 300; ++i)
+    ops.push_back(operation::acquire("job-" + std::to_string(i), "ann", 60s));
+  ops[7].work_id = "job-\xe2\x82\xac"; // A Euro sign.
+  auto st = latin.open();
+  auto results = st->execute(ops);
+  for (std::size_t i = 0; i < ops.size(); ++i)
+    BOOST_TEST((results[i].code == (i == 7 ? ec::invalid_argument : ec::none)));
+  st.reset();
+  await_no_session();
+  side.run("drop database latin with (force)");
+}
+
 // contract 234
 BOOST_AUTO_TEST_CASE(the_exit_columns_refuse_unknown_words) {
   take(*source().open(), "job");

@@ -607,6 +607,12 @@ private:
       params.add(holder_ids);
       params.add(requests);
       auto res = run(held_, params);
+      if (res.state == reply::status::refused
+          && classify(res.sqlstate).is_data) {
+        // One of them is at fault: the claim finds out which.
+        rest.insert(rest.end(), part.begin(), part.end());
+        continue;
+      }
       if (!res.ok()) {
         fail(part, res, op_kind::read);
         continue;
