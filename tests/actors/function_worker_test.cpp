@@ -6,6 +6,7 @@
 #include "leasehold/backend_actor.hpp"
 #include "leasehold/codec/binary.hpp"
 #include "leasehold/codec/work.hpp"
+#include "leasehold/leader.hpp"
 #include "leasehold/lease_actor.hpp"
 #include "leasehold/pool.hpp"
 
@@ -207,6 +208,61 @@ BOOST_FIXTURE_TEST_CASE(an_exception_releases_nothing, fixture) {
   post_anon(pool, stop_pool{});
   wait_for_end();
   BOOST_TEST((row().exit == exit_mode::none));
+}
+
+// contract 131, 164: a thread cannot be killed, but its loss can be told
+BOOST_FIXTURE_TEST_CASE(a_function_that_is_left_alone_has_lost, short_leases) {
+  struct ear : leader_observer {
+    std::promise<ec> lost;
+
+    void on_lost(const token&, ec cause, std::string_view) override {
+      lost.set_value(cause);
+    }
+  };
+
+  auto heard = std::make_shared<ear>();
+  std::promise<void> noticed;
+  std::promise<void> over;
+  leader_options options;
+  options.lease = lease;
+  options.observer = heard;
+  options.grace = 10ms;
+  options.work = run_function([&](work_context& job) {
+    auto tok = job.token();
+    std::vector<backend::operation> ops{
+      backend::operation::release(tok, exit_mode::abandoned),
+      backend::operation::acquire("w", "thief", 1h)};
+    data.execute(ops);
+    while (job.wait_for(1h)) {
+    }
+    noticed.set_value();
+    over.get_future().wait(); // Deaf to every wish to stop.
+    return succeeded();
+  });
+  auto leader = *spawn_leader(sys, options);
+  std::promise<caf::error> answer;
+  auto caller = sys.spawn([&](caf::event_based_actor* self) {
+    elect request;
+    request.name = "w";
+    post(self, request)
+      .request(leader, caf::infinite)
+      .then([&](const run_result&) { answer.set_value({}); },
+            [&](const caf::error& err) { answer.set_value(err); });
+    return caf::behavior{[](int) {}};
+  });
+  noticed.get_future().wait();
+  post_anon(leader, resign{});
+  auto got = answer.get_future();
+  BOOST_TEST_REQUIRE((got.wait_for(patience) == std::future_status::ready));
+  auto cause = heard->lost.get_future();
+  BOOST_TEST_REQUIRE((cause.wait_for(patience) == std::future_status::ready));
+  // On a machine too busy to renew, the window may be over first.
+  auto why = code_of(got.get());
+  BOOST_TEST((why == ec::fenced || why == ec::lease_window_exhausted));
+  BOOST_TEST((cause.get() == why));
+  over.set_value();
+  caf::anon_send_exit(caller, caf::exit_reason::user_shutdown);
+  caf::anon_send_exit(leader, caf::exit_reason::user_shutdown);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

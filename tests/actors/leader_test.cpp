@@ -204,28 +204,6 @@ BOOST_AUTO_TEST_CASE(a_failed_release_is_told_only_if_the_work_succeeded) {
   check_events({"elected crown", "elected crown"});
 }
 
-// contract 131, 164: also if the work does not end
-BOOST_AUTO_TEST_CASE(a_loss_is_told_although_the_work_was_left_alone) {
-  auto options = options_for_leader();
-  auto kept = std::make_shared<caf::actor>();
-  options.work = [this, kept](caf::actor_system&, const assignment&) {
-    *kept = spawn_fn([](caf::event_based_actor* me) -> caf::behavior {
-      me->set_exit_handler([](caf::exit_msg&) {});
-      return {[](int) {}};
-    });
-    return *kept;
-  };
-  auto leader = make(options);
-  auto out = start(leader);
-  steal("crown");
-  advance(15s);
-  post_anon(leader, resign{});
-  advance(1h);
-  BOOST_TEST_REQUIRE(out->ended);
-  BOOST_TEST(matches(out->failed, ec::fenced));
-  BOOST_TEST(heard->events.back() == "lost fenced");
-}
-
 // contract 155, 164
 BOOST_AUTO_TEST_CASE(a_leader_whose_window_ran_out_has_lost) {
   auto out = start(make_with_backoff(2s));
