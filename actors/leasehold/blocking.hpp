@@ -206,7 +206,8 @@ struct work_result {
 /// The run is complete. Absent state keeps the last checkpoint.
 work_result succeeded(std::optional<std::string> state = std::nullopt);
 
-/// The work ID is done for good.
+/// The work ID is done for good. Whoever acquires it all the same finds
+/// exit_mode::retired and decides.
 work_result retired(std::optional<std::string> state = std::nullopt);
 
 /// This run failed; another may do better.
@@ -279,11 +280,12 @@ struct client_options {
   duration renew{0};
 
   /// Taken off the lease window to allow for clocks that run at different
-  /// rates. Absent means ttl / 100 + 10 ms, but never more than ttl / 4.
+  /// rates. Absent means ttl / 100 + 10 ms. Cut to ttl / 4, also if given.
   std::optional<duration> margin{};
 
-  /// Longest wait for one answer of the store. Above zero; should be well
-  /// below ttl.
+  /// Longest wait for one answer of the store. Above zero. Should be well below
+  /// ttl, which is not checked: a store that is silent for longer than the
+  /// window costs the lease.
   duration store_timeout = std::chrono::seconds{5};
 
   /// What a client that is built from a URL or a source does about the tables
@@ -325,8 +327,8 @@ struct acquire_options {
   /// says that the lease ends sooner, the next look is right then.
   duration poll{0};
 
-  /// Give up after so long with deadline_exceeded. Zero or less = no limit
-  /// beyond that of the single store call.
+  /// Give up after so long with deadline_exceeded, waiting or not. Zero or less
+  /// = no limit beyond that of the single store call.
   duration timeout{0};
 
   /// Keep the lease alive from the grant on. Otherwise it lapses after its ttl
@@ -359,8 +361,9 @@ struct run_options {
   /// For the final checkpoint and the release together. Zero or less means 5 s.
   duration cleanup = std::chrono::seconds{5};
 
-  /// After a stop, how long the lease is kept alive for work that goes on. It
-  /// then lapses, and the run ends with `cancelled` whatever the work returns.
+  /// After a stop, how long the lease is kept alive for work that goes on, and
+  /// 1.5 s more, in which harsher wishes to end follow each other. It then
+  /// lapses, and the run ends with `cancelled` whatever the work returns.
   duration grace = std::chrono::seconds{10};
 };
 
@@ -377,6 +380,7 @@ struct run_outcome {
 struct elect_options {
   bool wait = false;
   duration poll{0};
+  /// Of the acquire alone: the pauses below come on top.
   duration timeout{0};
   /// Also ends the pauses below.
   std::stop_token stop{};
@@ -432,6 +436,9 @@ struct pool_options {
   pool_observer_ptr observer{};
 };
 
+/// How many units ended of themselves. With a stop, or with units that died
+/// beside one that was retired, that is a success, too: which unit died, and
+/// why, the observer is told (on_slot_dead).
 struct pool_outcome {
   std::uint32_t retired = 0;
   std::uint32_t dead = 0;
@@ -611,6 +618,9 @@ public:
   /// returns when all of them have returned. An exception that leaves `work`
   /// is a failure of that run: its lease lapses, the pool goes on.
   ///
+  /// Work that was retired earlier, or by another pool, is called once more
+  /// here: it looks at `found().exit` and returns retired() again.
+  ///
   /// Errors: pool_empty_work_ids, pool_empty_work_id, pool_duplicate_work_id,
   /// pool_work_fn_required; pool_all_slots_dead.
   result<pool_outcome> run_pool(std::vector<std::string> work_ids,
@@ -630,8 +640,7 @@ private:
   std::shared_ptr<impl> impl_;
 };
 
-// -- inline, so that only those who open a store by URL link all stores
-// --------
+// -- inline: only those who open a store by URL link all stores ---------------
 
 namespace internal {
 

@@ -76,7 +76,10 @@ lease::behavior_type lease::make_behavior() {
     [this](const keep_request& x) -> caf::result<confirmation> {
       auto* entry = find(x.tok);
       if (entry == nullptr || entry->stopped || !entry->hold)
-        return fail(ec::lease_expired, "only a lease that is held can be kept");
+        return fail(ec::lease_expired,
+                    printable(x.tok.work_id()) + " is not held with token "
+                      + std::to_string(x.tok.number())
+                      + " any more; acquire it again to keep it");
       if (auto why = dead(x.tok))
         return why;
       entry->managed = true;

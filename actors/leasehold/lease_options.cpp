@@ -19,7 +19,9 @@ caf::error check(const lease_options& options) {
                   + std::string{problem},
                 ec::config_invalid);
   if (options.store_timeout <= duration::zero())
-    return fail(ec::config_invalid, "the store timeout must be above zero");
+    return fail(ec::config_invalid, "a store_timeout of "
+                                      + format_duration(options.store_timeout)
+                                      + " is not above zero");
   return {};
 }
 
