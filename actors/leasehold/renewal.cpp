@@ -66,7 +66,6 @@ void renewal::start(keep& what) {
   entry x;
   x.held = std::move(what);
   x.due = x.held.managed ? now + first_wait(*x.held.window) : time_point::max();
-  x.confirmed = now;
   auto& stored = entries_[number] = std::move(x);
   arm(number, stored);
 }
@@ -171,7 +170,6 @@ void renewal::settle(std::int64_t number, window_time sent, time_point began,
       return;
     }
     x.attempt = 1;
-    x.confirmed = began;
     x.due = began + options_.renew;
     if (auto bad = std::exchange(x.bad, nullptr); bad && bad->warned)
       options_.observer->on_window_safe(
@@ -232,8 +230,14 @@ void renewal::end(std::int64_t number, ec cause, ec also) {
   // Another party may have found out first; its cause stands.
   cause = x.held.window->why_lost();
   auto now = clock().now();
-  loss_report report{
-    cause, also, {}, duration_cast<duration>(now - x.confirmed), {}};
+  // The window knows of checkpoints, too, which confirm as renewals do.
+  auto confirmed
+    = x.held.window->end() - window_time{options_.ttl - *options_.margin};
+  loss_report report{cause,
+                     also,
+                     {},
+                     duration_cast<duration>(options_.clock->now() - confirmed),
+                     {}};
   if (x.bad) {
     for (std::size_t i = 0; i < x.bad->attempts.size(); ++i)
       x.bad->attempts[i].ago

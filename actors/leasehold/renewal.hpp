@@ -58,8 +58,6 @@ private:
     keep held;
     /// When the next attempt is due.
     time_point due;
-    /// Of the last confirmation, for the report of a loss.
-    time_point confirmed;
     /// Of the attempt that is due or on its way, from 1.
     int attempt = 1;
     bool in_flight = false;

@@ -257,6 +257,16 @@ BOOST_AUTO_TEST_CASE(a_loss_is_reported_with_all_that_led_to_it) {
     BOOST_TEST((seen->failed[i].ago < seen->failed[i - 1].ago));
 }
 
+BOOST_AUTO_TEST_CASE(a_checkpoint_counts_as_a_confirmation) {
+  auto got = acquire(a, "w");
+  advance(10s);
+  ask<confirmation>(a, checkpoint_request{got.tok, "half"});
+  script->refuse = ec::unavailable;
+  advance(31s);
+  BOOST_TEST(seen->count("lost lease_window_exhausted") == 1u);
+  BOOST_TEST((seen->silent_for == 30s));
+}
+
 // contract 106, 131
 BOOST_AUTO_TEST_CASE(fenced_ends_the_hold_at_once) {
   auto got = acquire(a, "w");
