@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "leasehold/internal/mysql_store.hpp"
 
+#include "leasehold/internal/chunks.hpp"
+
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -23,8 +25,6 @@ using backend::outcome;
 using backend::sweep_query;
 using backend::sweep_result;
 
-using indexes = std::vector<std::size_t>;
-
 constexpr char quote_mark = '`';
 
 // Beyond this, a packet gains nothing and holds its locks longer. The bytes
@@ -35,6 +35,8 @@ constexpr std::size_t max_bytes = 256 * 1024;
 
 // Larger states travel in binary, each on its own.
 constexpr std::size_t max_batched_state = 4096; // 8192 as hex, see below
+
+constexpr chunk_limits limits{max_rows, max_bytes, max_batched_state};
 
 // Larger states are fetched one by one, so that a reply cannot be larger than
 // memory.
@@ -600,36 +602,13 @@ private:
   }
 
   bool is_large(std::size_t i) const {
-    return ops_[i].kind == op_kind::checkpoint && ops_[i].state
-           && ops_[i].state->size() > max_batched_state;
+    return internal::is_large(ops_[i], limits);
   }
 
   void run_kind(op_kind kind, indexes& all) {
-    std::sort(all.begin(), all.end(), [this](auto x, auto y) {
-      return ops_[x].work_id < ops_[y].work_id;
-    });
-    indexes chunk;
-    std::size_t bytes = 0;
-    auto flush = [&] {
-      if (!chunk.empty())
-        run_chunk(kind, chunk);
-      chunk.clear();
-      bytes = 0;
-    };
-    for (auto i : all) {
-      if (is_large(i)) {
-        flush();
-        run_chunk(kind, {i});
-        continue;
-      }
-      auto size = ops_[i].work_id.size() + ops_[i].holder_id.size()
-                  + (ops_[i].state ? ops_[i].state->size() : 0);
-      if (chunk.size() == max_rows || bytes + size > max_bytes)
-        flush();
-      chunk.push_back(i);
-      bytes += size;
-    }
-    flush();
+    sort_by_work_id(ops_, all);
+    for_each_chunk(ops_, all, limits,
+                   [&](const indexes& chunk) { run_chunk(kind, chunk); });
   }
 
   void run_chunk(op_kind kind, const indexes& chunk) {

@@ -2,6 +2,7 @@
 #include "leasehold/internal/postgres_store.hpp"
 
 #include "leasehold/internal/binary.hpp"
+#include "leasehold/internal/chunks.hpp"
 
 #include <algorithm>
 #include <array>
@@ -25,8 +26,6 @@ using backend::outcome;
 using backend::sweep_query;
 using backend::sweep_result;
 
-using indexes = std::vector<std::size_t>;
-
 // Beyond this, a statement gains nothing and holds its locks longer.
 constexpr std::size_t max_rows = 256;
 constexpr std::size_t max_bytes = 1024 * 1024;
@@ -36,6 +35,8 @@ constexpr std::size_t max_looked_at = 16 * 1024;
 
 // Larger states would spill out of the server's work memory in a batch.
 constexpr std::size_t max_batched_state = 4096;
+
+constexpr chunk_limits limits{max_rows, max_bytes, max_batched_state};
 
 // Larger states are fetched one by one, so that a reply cannot be larger than
 // memory.
@@ -480,38 +481,15 @@ private:
   }
 
   bool is_large(std::size_t i) const {
-    return ops_[i].kind == op_kind::checkpoint && ops_[i].state
-           && ops_[i].state->size() > max_batched_state;
+    return internal::is_large(ops_[i], limits);
   }
 
   void run_kind(op_kind kind, indexes& all) {
-    std::sort(all.begin(), all.end(), [this](auto x, auto y) {
-      return ops_[x].work_id < ops_[y].work_id;
-    });
+    sort_by_work_id(ops_, all);
     if (kind == op_kind::acquire && all.size() > max_rows)
       all = without_held(all);
-    indexes chunk;
-    std::size_t bytes = 0;
-    auto flush = [&] {
-      if (!chunk.empty())
-        run_chunk(kind, chunk);
-      chunk.clear();
-      bytes = 0;
-    };
-    for (auto i : all) {
-      if (is_large(i)) {
-        flush();
-        run_chunk(kind, {i});
-        continue;
-      }
-      auto size = ops_[i].work_id.size() + ops_[i].holder_id.size()
-                  + (ops_[i].state ? ops_[i].state->size() : 0);
-      if (chunk.size() == max_rows || bytes + size > max_bytes)
-        flush();
-      chunk.push_back(i);
-      bytes += size;
-    }
-    flush();
+    for_each_chunk(ops_, all, limits,
+                   [&](const indexes& chunk) { run_chunk(kind, chunk); });
   }
 
   void run_chunk(op_kind kind, const indexes& chunk) {
