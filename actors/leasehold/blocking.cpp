@@ -459,13 +459,11 @@ public:
       return cancelled_report;
     visit here;
     auto met = std::make_shared<meeting>();
-    auto options = std::make_shared<ours::slot_options>();
-    options->lease = lease_;
-    options->work = run_function(
-      [met](leasehold::work_context& job) { return met->host(job); });
-    options->timing = ours::completed(timing);
-    options->observer = std::make_shared<pool_observer>();
-    options->random = random;
+    auto options = ours::single_run_options(
+      lease_, run_function([met](leasehold::work_context& job) {
+        return met->host(job);
+      }),
+      timing, random);
     ours::runner_impl runner{sys_.spawn<ours::runner>(std::move(options))};
     // Ends the run, too, if it is still going on.
     at_exit end_runner{[runner] {

@@ -166,16 +166,12 @@ caf::expected<leader_actor> spawn_leader(caf::actor_system& sys,
     options.observer = std::make_shared<leader_observer>();
   if (!options.random)
     options.random = system_random();
-  auto shared = std::make_shared<internal::slot_options>();
-  shared->lease = options.lease;
-  shared->work = options.work;
-  shared->timing.cleanup = options.cleanup;
-  shared->timing.grace = options.grace;
-  shared->timing = internal::completed(shared->timing);
-  shared->observer
-    = std::make_shared<internal::elected_event>(options.observer);
-  shared->random = options.random;
-  auto runner = sys.spawn<internal::runner>(std::move(shared));
+  slot_timing timing;
+  timing.cleanup = options.cleanup;
+  timing.grace = options.grace;
+  auto runner = sys.spawn<internal::runner>(internal::single_run_options(
+    options.lease, options.work, timing, options.random,
+    std::make_shared<internal::elected_event>(options.observer)));
   return leader_actor{sys.spawn<internal::leader>(internal::runner_impl{runner},
                                                   std::move(options))};
 }

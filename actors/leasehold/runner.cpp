@@ -15,6 +15,19 @@ caf::error check(const runner_options& options) {
 
 namespace internal {
 
+std::shared_ptr<const slot_options>
+single_run_options(lease_actor lease, worker_factory work, slot_timing timing,
+                   random_source_ptr random, pool_observer_ptr observer) {
+  auto result = std::make_shared<slot_options>();
+  result->lease = std::move(lease);
+  result->work = std::move(work);
+  result->timing = completed(timing);
+  result->observer
+    = observer ? std::move(observer) : std::make_shared<pool_observer>();
+  result->random = random ? std::move(random) : system_random();
+  return result;
+}
+
 runner::runner(caf::actor_config& cfg,
                std::shared_ptr<const slot_options> options)
   : runner_impl::base(cfg), options_(std::move(options)) {
@@ -95,15 +108,12 @@ caf::expected<runner_actor> spawn_runner(caf::actor_system& sys,
                                          runner_options options) {
   if (auto err = check(options))
     return err;
-  auto shared = std::make_shared<internal::slot_options>();
-  shared->lease = std::move(options.lease);
-  shared->work = std::move(options.work);
-  shared->timing.cleanup = options.cleanup;
-  shared->timing.grace = options.grace;
-  shared->timing = internal::completed(shared->timing);
-  shared->observer = std::make_shared<pool_observer>();
-  shared->random = options.random ? std::move(options.random) : system_random();
-  return runner_actor{sys.spawn<internal::runner>(std::move(shared))};
+  slot_timing timing;
+  timing.cleanup = options.cleanup;
+  timing.grace = options.grace;
+  return runner_actor{sys.spawn<internal::runner>(internal::single_run_options(
+    std::move(options.lease), std::move(options.work), timing,
+    std::move(options.random)))};
 }
 
 } // namespace leasehold

@@ -39,6 +39,13 @@ using runner_impl
                 // From LEADER: as run_work, but told everything.
                 caf::result<run_report>(run_once)>;
 
+/// What the SLOTs of single runs share. Null: a silent observer, the system's
+/// randomness.
+std::shared_ptr<const slot_options>
+single_run_options(lease_actor lease, worker_factory work, slot_timing timing,
+                   random_source_ptr random,
+                   pool_observer_ptr observer = nullptr);
+
 /// See runner_actor. One SLOT per call. If it ends before them, they are
 /// stopped as by stop_runs.
 class runner : public runner_impl::base {
